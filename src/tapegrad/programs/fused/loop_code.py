@@ -10,6 +10,7 @@ from tapegrad.programs.fused.carried_values import carried_values, in_order
 from tapegrad.programs.fused.expressions import Effect, Expressions, Shape
 from tapegrad.programs.fused.lines import LANES, Lines
 from tapegrad.programs.fused.own_functions import own_function
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.schedule import Group, cleared
 from tapegrad.programs.fused.shared_functions import Places
 from tapegrad.programs.fused.single_precision import FLOAT32, loop_named
@@ -18,6 +19,7 @@ __all__ = ["loop_code"]
 
 BLOCK = 512  # elements that NumPy's loops are called for at once
 LONG_BLOCK = 4096  # elements that are added up one after the other
+STACK, LEAST = 1 << 18, 8  # bytes for blocks, of which loops of many operations have shorter ones: threads may have half a megabyte
 
 
 def loop_code(group: Group, places: Places) -> tuple[list[str], set[str]]:
@@ -56,9 +58,12 @@ class _Walk:
             wanted = [e.node for e in self.effects]
             self._carried = carried_values(group, self.nodes, wanted, lambda strides: self.strides(strides)[-1], self.lanes)
         self.made = self._operands_in_blocks()
-        for k, is_single in (*((k, self._is_single(k)) for k in self.called), *self.made):
+        kept = [*((k, self._is_single(k)) for k in self.called), *self.made]
+        self._block = _elements_at_once(len(kept)) if self.called else LONG_BLOCK
+        for k, is_single in kept:
             name = f"%block{k}{'f' if is_single else ''}"
-            self.head.do(f"{name} = alloca [{BLOCK} x {'float' if is_single else 'double'}], align 64")
+            count = min(self._block, self.dims[-1])
+            self.head.do(f"{name} = alloca [{count} x {'float' if is_single else 'double'}], align 64")
             self._blocks[k, is_single] = name
         if self.called:
             self.head.do("%places = alloca [3 x ptr]")
@@ -125,8 +130,7 @@ class _Walk:
                     self.spread[k] = {1: number}
                     if self.lanes > 1:
                         self.spread[k][self.lanes] = self.lines.splat(number, self.lanes)
-        n = self.dims[-1]
-        block = BLOCK if self.called else LONG_BLOCK
+        n, block = self.dims[-1], self._block
         if n <= block:
             self.block(0, n)
         else:
@@ -342,6 +346,22 @@ class _Walk:
         value = lines.new(f"select i1 {known}, double {both}, double {found}")
         at = lines.element(*self._places.pointer(effect.buffer, effect.offset))
         lines.do(f"store double {value}, ptr {at}, align 8")
+
+
+def _elements_at_once(count: int) -> int:
+    """How many elements there are in so many blocks that stand on the stack.
+
+    Raises
+    ------
+    Unfused
+        If there is no room for them.
+    """
+    size = BLOCK
+    while 8 * size * count > STACK and size > LEAST:
+        size //= 2
+    if 8 * size * count > 4 * STACK:
+        raise Unfused("a loop of too many operations")
+    return size
 
 
 def _collapsed(nodes: Sequence[int], group: Group) -> tuple[list[int], list[int]]:
