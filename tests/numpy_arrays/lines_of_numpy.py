@@ -36,6 +36,8 @@ def _split(text: str) -> list[str]:
 
 
 _V = """
+np.histogram(x, [-2.0, -1.0, 0.5, 3.0], density=True)[0] * x[0] | np.histogram(x, 4, density=True)[0] | np.setxor1d(x, [0.45, 1.0])
+np.histogram(x, 4, weights=x**2, density=True)[0] | np.unique_values(np.sqrt(x)).size * x | np.setxor1d(x[:3], 1.1 * x, True)
 np.sum(x, 0, "f8") | x.sum(dtype="f8") | x.cumsum(0, "d") | np.mean(x, dtype="float64") | np.prod(x, dtype="d")
 np.var(x, None, "f8") | np.concatenate((x, x), dtype="f8") | np.stack((x, x), dtype="float64") | np.hstack((x, x), dtype="f8")
 np.full_like(x, x[0], "f8")

@@ -26,6 +26,7 @@ V, M = np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
         (lambda x: np.gradient(x, axis=(0, 0)), M),
         (lambda x: np.moveaxis(x, 0, 3), M),
         (lambda x: np.broadcast_to(x, (2,)), V),
+        (lambda x: np.broadcast_to(x, (-1, 3)), V),
         (lambda x: np.average(x, axis=0, weights=[1.0, 2.0, 3.0]), M),
         (lambda x: np.quantile(x, 0.5, method="middle"), V),
         (lambda x: np.linalg.pinv(x, 1e-3, rtol=1e-3), M),

@@ -175,7 +175,10 @@ def _expand_dims(a: Any, axis: Any) -> Any:
 
 
 def _broadcast_to(array: Any, shape: Any) -> Any:
-    return tg.broadcast_to(one(array), (shape,) if isinstance(shape, int) else tuple(shape))
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(size < 0 for size in shape):
+        raise ValueError("all elements of broadcast shape must be non-negative")
+    return tg.broadcast_to(one(array), shape)
 
 
 def _broadcast_arrays(*args: Any) -> Any:
@@ -380,24 +383,9 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     return list(tg.tensor_split(one(ary), sections, axis))
 
 
-def _meshgrid(*xi: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> Any:
-    grids = _grids([one(x).reshape(-1) for x in xi], indexing, sparse)
-    return tuple(tg.clone(grid) for grid in grids) if copy else tuple(grids)
-
-
-def _grids(flat: list[Tensor], indexing: str, sparse: bool) -> list[Any]:
-    if indexing not in ("xy", "ij"):
-        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
-    lengths = [x.numel() for x in flat]
-    order = [1, 0, *range(2, len(flat))] if indexing == "xy" and len(flat) > 1 else list(range(len(flat)))
-    shape = [lengths[k] for k in order]
-    lines = [x.reshape(*(-1 if k == j else 1 for k in order)) for j, x in enumerate(flat)]
-    return lines if sparse else [_broadcast_to(x, shape) for x in lines]
-
-
 _NAMES = (
     "append array_split astype broadcast_arrays broadcast_to clip column_stack compress concatenate copy copyto diag diagflat "
-    "diagonal diff dstack expand_dims flip fliplr flipud full_like hstack matrix_transpose meshgrid moveaxis nan_to_num ravel "
+    "diagonal diff dstack expand_dims flip fliplr flipud full_like hstack matrix_transpose moveaxis nan_to_num ravel "
     "repeat reshape rot90 round size split squeeze stack swapaxes take take_along_axis tile transpose tril triu vstack where"
 )
 COUNTERPARTS: dict[str, Callable[..., Any]] = {name: globals()[f"_{name}"] for name in _NAMES.split()}

@@ -1,4 +1,4 @@
-"""Numbers between two ends that may be differentiated, with NumPy's names and arguments."""
+"""Numbers between two ends that may be differentiated, grids of them, and counts between them, with NumPy's names and arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.numpy_protocol.functions import real
 from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.surface import functions as tg
-from tapegrad.tensors.tensor import array_of
+from tapegrad.tensors.tensor import Tensor, array_of
 from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__ = ["RANGES"]
@@ -78,22 +78,16 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
         places = _linspace(tg.amin(x), tg.amax(x), int(bins) + 1)
     else:
         places = one(edges)
-    if weights is not None:
-        return _weighed(x, weights, edges, density), places
-    if not density:
-        return one(counts), places
-    widths = places[1:] - places[:-1]
-    return one(counts / max(counts.sum(), 1)) / widths, places
+    heights = one(counts) if weights is None else _weighed(x, weights, edges)
+    return (heights / (places[1:] - places[:-1]) / heights.sum() if density else heights), places
 
 
 def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     return _histogram(a, bins, range)[1]
 
 
-def _weighed(x: Any, weights: Any, edges: Any, density: Any) -> Any:
+def _weighed(x: Any, weights: Any, edges: Any) -> Any:
     """Sums of weights between edges, the last one of which is inside."""
-    if density:
-        raise NotCovered("density=True with weights; divide the sums by np.diff(edges) * weights.sum()")
     data, w = array_of(x).reshape(-1), one(weights)
     if w.shape != array_of(x).shape:
         raise ValueError("weights should have the same shape as a.")
@@ -103,10 +97,26 @@ def _weighed(x: Any, weights: Any, edges: Any, density: Any) -> Any:
     return tg.zeros(len(edges) - 1, dtype=w.dtype).index_add(0, tg.tensor(bins), kept)
 
 
+def _meshgrid(*xi: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> Any:
+    grids = _grids([one(x).reshape(-1) for x in xi], indexing, sparse)
+    return tuple(tg.clone(grid) for grid in grids) if copy else tuple(grids)
+
+
+def _grids(flat: list[Tensor], indexing: str, sparse: bool) -> list[Any]:
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    lengths = [x.numel() for x in flat]
+    order = [1, 0, *range(2, len(flat))] if indexing == "xy" and len(flat) > 1 else list(range(len(flat)))
+    shape = [lengths[k] for k in order]
+    lines = [x.reshape(*(-1 if k == j else 1 for k in order)) for j, x in enumerate(flat)]
+    return lines if sparse else [tg.broadcast_to(x, shape) for x in lines]
+
+
 RANGES: dict[str, Callable[..., Any]] = {
     "geomspace": _geomspace,
     "histogram": _histogram,
     "histogram_bin_edges": _histogram_bin_edges,
     "linspace": _linspace,
     "logspace": _logspace,
+    "meshgrid": _meshgrid,
 }

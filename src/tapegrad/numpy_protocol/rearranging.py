@@ -171,8 +171,12 @@ def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices
     return x[tg.tensor(np.isin(array_of(x), array_of(one(ar2))))]
 
 
+def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    return tg.sort(tg.cat([_setdiff1d(ar1, ar2, assume_unique), _setdiff1d(ar2, ar1, assume_unique)]), stable=True)[0]
+
+
 def _unique_values(x: Any) -> Any:
-    return _unique(x)
+    return _unique(x, equal_nan=False)
 
 
 def _of_unique(name: str, *wanted: bool) -> Callable[..., Any]:
@@ -215,7 +219,7 @@ def _with_dims(x: Tensor, dims: int) -> Any:
 
 
 _NAMES = (
-    "block choose delete extract insert intersect1d partition resize roll rollaxis setdiff1d trim_zeros union1d unique "
+    "block choose delete extract insert intersect1d partition resize roll rollaxis setdiff1d setxor1d trim_zeros union1d unique "
     "unique_values unstack"
 )
 REARRANGING: dict[str, Callable[..., Any]] = {name: globals()[f"_{name}"] for name in _NAMES.split()}
