@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from types import FrameType
+from types import CodeType, FrameType
 
-__all__ = ["calling_frame", "frames_of_package", "is_inside_driver", "module_that_asks"]
+__all__ = ["calling_frame", "frames_of_package", "is_inside_driver", "line_of", "module_that_asks"]
 
 PACKAGE = os.path.dirname(__file__) + os.sep
 DRIVERS = PACKAGE + "drivers" + os.sep, PACKAGE + "optimize" + os.sep
@@ -27,6 +27,12 @@ def calling_frame() -> FrameType:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return frame
+
+
+def line_of(code: CodeType, instruction: int) -> str:
+    """File and line of an instruction, by its offset."""
+    line = next((line for start, end, line in code.co_lines() if start <= instruction < end), None)
+    return f"{code.co_filename}, line {line}"
 
 
 def module_that_asks() -> str:

@@ -27,6 +27,7 @@ from tapegrad.rules.table import POWERS, RULES, Rule
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor
 from tapegrad.tensors.tensor import KINDS, Tensor, as_operand, is_recording, make, register_leaf
+from tapegrad.tensors.tracers import of_thread
 
 __all__ = ["FORMS", "FUNCTIONS", "REFLECTED", "doc", "method", "reflected", "use_compiled"]
 
@@ -48,6 +49,8 @@ def _unary(opcode: int) -> Form:
             handle, a = x._row, x._data  # masked arrays have `_data` too
         except AttributeError:
             return form(as_operand(x))
+        if _T.tracers and of_thread.tracer is not None:
+            return apply_rule(opcode, x)
         if type(a) is float:
             if handle and (not _T.recording_off or is_recording()):
                 return _again(opcode, x) if handle < 0 else apply_rule(opcode, x)
@@ -150,6 +153,8 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
             b, y_handle = float(y), 0
         else:
             return general(x, y)
+        if _T.tracers and of_thread.tracer is not None:
+            return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
         if exchanged:
             a, b, x_handle, y_handle = b, a, y_handle, x_handle
         if (x_refused and x_handle) or (y_refused and y_handle):
@@ -227,7 +232,7 @@ def _ternary(opcode: int) -> Form:
                 return apply_rule(opcode, x, y, w)
             values.append(data)
             words += handle, id(data)
-        if not doubles:  # numbers alone may be integers, or of the default dtype
+        if not doubles or (_T.tracers and of_thread.tracer is not None):  # numbers alone may be integers, or of the default dtype
             return apply_rule(opcode, x, y, w)
         token = enter(IGNORING)
         try:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import HAS_SCALAR, LOOPS, OPCODES, compiled_forms
@@ -55,7 +56,7 @@ class Instructions:
     __slots__ = ("_address", "_code", "_count", "_first", "_kept", "_numbers", "_of", "steps")
 
     def __init__(self, steps: Sequence[Step], numbers: Array) -> None:
-        self.steps, self._numbers = steps, _at(numbers)
+        self.steps, self._numbers = steps, address_of(numbers)
         self._kept: list[Any] = []  # memory of constants
         code: list[Words] = []
         self._of: list[int] = []  # the step of each instruction
@@ -98,7 +99,7 @@ class Instructions:
                 binary = int(len(step.operands) == 2)
                 return [_words(at.LOOP_STEP, loop, data, 1, x, 0, y, 0, z, 8, binary)] if loop else None
             if step.way == BY_POWER:
-                opcode, y = OPCODES["pow"], _at(self._constant(EXPONENTS[opcode]))
+                opcode, y = OPCODES["pow"], address_of(self._constant(EXPONENTS[opcode]))
             loaded = opcode < COMMON or TAPE.kernel_table[LOOPS[f"loops_of_{RULES[opcode].name}"]]
             if not (_forms(opcode) & HAS_SCALAR and loaded and TAPE.header[at.PRIMAL]):
                 return None
@@ -111,10 +112,8 @@ class Instructions:
         x_stride, y_stride = strides[0], strides[-1]
         if not loop or x_stride is None or y_stride is None or not result.flags.c_contiguous:
             return None
-        x, y = _at(step.operands[0].array), _at(step.operands[-1].array)
-        return [
-            _words(at.LOOP_STEP, loop, data, result.size, x, x_stride, y, y_stride, _at(result), 8, int(len(step.operands) == 2))
-        ]
+        x, y, z = (address_of(value.array) for value in (step.operands[0], step.operands[-1], step.result))
+        return [_words(at.LOOP_STEP, loop, data, result.size, x, x_stride, y, y_stride, z, 8, int(len(step.operands) == 2))]
 
     def copied(self, step: Copied) -> list[Words] | None:
         """A copy."""
@@ -138,7 +137,8 @@ class Instructions:
         if not loop or stride is None or not result.flags.c_contiguous:
             return None
         scale = self._constant(step.scale)
-        return [_words(at.LOOP_STEP, loop, data, view.size, _at(view), stride, _at(scale), 0, _at(result), 8, 1)]
+        x, y, z = address_of(view), address_of(scale), address_of(result)
+        return [_words(at.LOOP_STEP, loop, data, view.size, x, stride, y, 0, z, 8, 1)]
 
     def summed(self, step: Summed) -> list[Words] | None:
         """A sum of all elements."""
@@ -146,7 +146,7 @@ class Instructions:
         whole = step.axes is None and step.divisor >= 1 and TAPE.header[at.SUM_LOOP]
         if not whole or not source.flags.c_contiguous or source.dtype != FLOAT64 or source.size >= MANY or not source.ndim:
             return None
-        return [_words(at.SUM_STEP, step.divisor, count=source.size, x=_at(source), z=_at(step.result.array))]
+        return [_words(at.SUM_STEP, step.divisor, count=source.size, x=address_of(source), z=address_of(step.result.array))]
 
     def joined(self, step: Joined) -> list[Words] | None:
         """A concatenation, piece by piece."""
@@ -177,11 +177,11 @@ class Instructions:
                 return None
             if array.ndim or array.dtype != FLOAT64:
                 return None
-            places.append(_at(array))
+            places.append(address_of(array))
         ((_, result),) = step.results
         if not isinstance(result, Value) or result.array.ndim or result.array.dtype != np.bool_:
             return None
-        return [_words(at.COMPARE_STEP, how, x=places[0], y=places[1], z=_at(result.array))]
+        return [_words(at.COMPARE_STEP, how, x=places[0], y=places[1], z=address_of(result.array))]
 
     def guard(self, step: Guard) -> list[Words] | None:
         """Whether a comparison came out as before."""
@@ -189,11 +189,11 @@ class Instructions:
         if array.ndim or array.dtype != np.bool_:
             return None
         expected = step.expected if step.as_truth else step.expected != b"\0"
-        return [_words(at.GUARD_STEP, x=_at(array), extra=int(expected))]
+        return [_words(at.GUARD_STEP, x=address_of(array), extra=int(expected))]
 
     def _number(self, value: Value) -> int:
         """Address of a number, or of the only element of an array."""
-        return self._numbers + 8 * value.number if value.number >= 0 else _at(value.array)
+        return self._numbers + 8 * value.number if value.number >= 0 else address_of(value.array)
 
     def _constant(self, value: float) -> Array:
         self._kept.append(np.array(value))
@@ -222,10 +222,6 @@ def _words(
     return kind, function, data, count, x, x_stride, y, y_stride, z, z_stride, extra
 
 
-def _at(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
 def _stride(array: Array, shape: tuple[int, ...]) -> int | None:
     """Bytes from one element to the next where an operand is read along a result of a shape; None if that is no one stride."""
     if array.dtype != FLOAT64:
@@ -244,7 +240,7 @@ def _copies(source: Array, result: Array) -> list[Words] | None:
     if source.dtype != FLOAT64 or result.dtype != FLOAT64 or source.shape != result.shape:
         return None
     if source.flags.c_contiguous and result.flags.c_contiguous:
-        return [_words(at.COPY_STEP, count=source.size, x=_at(source), x_stride=8, z=_at(result), z_stride=8)]
+        return [_words(at.COPY_STEP, count=source.size, x=address_of(source), x_stride=8, z=address_of(result), z_stride=8)]
     rows = 1
     for n in source.shape[:-1]:
         rows *= n
@@ -260,4 +256,4 @@ def _rows(array: Array) -> Iterator[tuple[int, int, int]]:
     """Address, length and stride of each row along the last dimension."""
     for place in np.ndindex(array.shape[:-1]):
         row = array[place]
-        yield _at(row), row.size, row.strides[0] if row.ndim else 8
+        yield address_of(row), row.size, row.strides[0] if row.ndim else 8

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.leaves import tensor_like
-from tapegrad.frames import calling_frame
+from tapegrad.frames import calling_frame, line_of
 from tapegrad.programs.provenance import inside
 from tapegrad.programs.python_numbers import PythonNumbers
-from tapegrad.programs.steps import Copied, Step, Value
+from tapegrad.programs.steps import Copied, Place, Step, Value
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import FLOATS, Tensor, make, meta_of, register_new_leaf
 
@@ -62,11 +62,12 @@ class KnownValues:
     def refuse(self, why: str) -> None:
         """Say why the call cannot be run again; the first reason is kept."""
         if not self.refused:
-            self.refused = f"{why}, at {self._line()}"
+            self.refused = f"{why}, at {line_of(*self._place())}"
 
-    def _line(self) -> str:
+    def _place(self) -> Place:
+        """Which instruction of the user's code is asking."""
         frame = calling_frame()
-        return f"{frame.f_code.co_filename}, line {frame.f_lineno}"
+        return frame.f_code, frame.f_lasti
 
     def number(self) -> Value:
         """A new number."""
@@ -149,7 +150,7 @@ class KnownValues:
 
     def note(self, step: Step) -> None:
         """Write a step down."""
-        step.line = self._line()
+        step.asked_at = self._place()
         self.steps.append(step)
 
     def place_of(self, z: Any) -> Value:

@@ -12,7 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ __all__ = [
     "is_users",
     "maker_of",
     "named",
+    "operand_count",
     "operands_in",
     "parts_of",
     "profile_again",
@@ -134,20 +135,22 @@ def given_in(values: Any) -> list[Any]:
 
 
 OPERATORS = PACKAGE + os.path.join("ops", "elementwise.py")
-_operands_of: dict[Any, int] = {}  # by code of the forms of operators, how many operands they have; 0 for other code
+_operands_of: dict[CodeType, int] = {}
 
 
-def operands_in(frame: FrameType) -> list[Any] | None:
-    """Numbers, arrays and lists among the operands of an operator, which has no other arguments; None for other functions."""
-    code = frame.f_code
+def operand_count(code: CodeType) -> int:
+    """How many operands the form of an operator has, by its code; 0 for other code."""
     count = _operands_of.get(code)
     if count is None:
         is_operator = code.co_filename == OPERATORS and code.co_qualname in ("_unary.<locals>.form", "_binary.<locals>.form")
         count = _operands_of[code] = code.co_argcount if is_operator else 0
-    if not count:
-        return None
-    known = frame.f_locals
-    return [x for x in [known[name] for name in code.co_varnames[:count]] if issubclass(type(x), GIVEN)]
+    return count
+
+
+def operands_in(frame: FrameType) -> list[Any]:
+    """Numbers, arrays and lists among the operands of an operator, which has no other arguments."""
+    known, code = frame.f_locals, frame.f_code
+    return [x for x in [known[name] for name in code.co_varnames[: operand_count(code)]] if issubclass(type(x), GIVEN)]
 
 
 def hands_on(frame: FrameType) -> bool:
@@ -176,6 +179,8 @@ def maker_of(value: Any, given: list[Any], frame: FrameType) -> FrameType | None
     frame : frame
         Of who tells of the operand.
     """
+    if not isinstance(value, (int, tuple)) and any(value is one for one in given):  # nearly all
+        return None
     candidates = [value]
     while hands_on(frame) and frame.f_back is not None:
         if frame.f_code.co_filename.startswith(CONVERTING):

@@ -7,108 +7,58 @@ crosses from the package into the user's code and is none of these. A function w
 
 from __future__ import annotations
 
-import gc
-import random
 import sys
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.floating_point_warnings import errors_raise, sets_errors
 from tapegrad.frames import PACKAGE
 from tapegrad.numpy_arrays.untracked import PAIRS
+from tapegrad.programs.crossings import Crossings
 from tapegrad.programs.given_again import is_rule_given_again
-from tapegrad.programs.known_values import FLOAT64, KnownValues
+from tapegrad.programs.known_values import FLOAT64
 from tapegrad.programs.provenance import (
     FACTORIES,
     FACTORY_DATA,
     HANDING_ON,
-    NUMBERS,
-    THREADS,
-    given_in,
     is_converted,
     is_elementwise,
-    is_static,
-    is_users,
     maker_of,
     named,
-    operands_in,
     parts_of,
-    profile_again,
-    raises,
-    reads_outside,
-    reads_settings,
-    takes_given_places,
     tensors_in,
     values_in,
-    writes_arrays,
 )
 from tapegrad.programs.rows_as_steps import AS_STEPS
-from tapegrad.programs.snapshots import same_bits
-from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value, Written
+from tapegrad.programs.steps import Computed, Copied, Ruled, Value, Written
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import FLOATS, Tensor
-from tapegrad.tensors.tracers import LOOKING, OF_SHAPES, WRITING, Tracer
-from tapegrad.tensors.tracing import followed
+from tapegrad.tensors.tracers import OF_SHAPES, WRITING
 
 __all__ = ["Recorder"]
 
-_OWN_CODE: set[CodeType] = set()  # of the package, and does not look at values
 
-
-class Recorder(KnownValues, Tracer):
+class Recorder(Crossings):
     """The steps of one call.
 
     Attributes
     ----------
-    draws : bool
-        Whether random numbers were drawn.
     given_arrays : list of Value
         Where the arrays among the arguments stand, which nothing may be written into.
     """
 
-    __slots__ = ("_contents", "_entry", "_explained", "_given", "_outer", "_tensors", "_written", "draws", "given_arrays")
+    __slots__ = ("given_arrays",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.draws = False
         self.given_arrays: list[Value] = []
-        self._written = 0
-        self._given: list[Any] = []
-        self._contents: list[tuple[Any, Any]] = []  # of arrays of NumPy's among them
-        self._tensors: list[Any] = []
-        self._entry: FrameType | None = None
-        self._outer: list[tuple[Any, ...]] = []  # what is to be restored when functions of the user's return
-        self._explained = 0
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function and follow it; its result."""
-        writes = untracked_values.writes
-        with TAPE.claim():
-            before, collects = sys.getprofile(), gc.isenabled()
-            try:
-                gc.disable()  # destructors of others are none of the function's calls
-                sys.setprofile(self._crossing)
-                result = followed(self, function, *arguments)
-                if sys.getprofile() != self._crossing:
-                    self.refuse("it lets another function profile it")
-            finally:
-                profile_again(before)
-                if collects:
-                    gc.enable()
-        if untracked_values.writes - writes != self._written:
-            self.refuse("it writes into an array")
-        return result
-
-    # What the package tells.
 
     def constant(self, t: Any, value: Any) -> None:
         """Note an operand that the user gave; one that the package made refuses the trace, unless it is made of shapes alone."""
-        maker = maker_of(value, self._given, sys._getframe(1))
+        maker = maker_of(value, self.given, sys._getframe(1))
         if maker is not None and maker.f_code not in OF_SHAPES:
             self.refuse(f"{named(maker)} makes a constant, perhaps of values")
         if type(t._data) is float:
@@ -126,16 +76,6 @@ class Recorder(KnownValues, Tracer):
             frame = frame.f_back
         if frame is None or not frame.f_code.co_filename.startswith(PACKAGE) or frame.f_code in OF_SHAPES:
             self.know(t._data, Value(np.asarray(t._data), constant=True))
-
-    def unwatched(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The same without events, which take longer than the operation."""
-        if sys.getprofile() != self._crossing:
-            return function(*arguments)
-        sys.setprofile(None)
-        try:
-            return function(*arguments)
-        finally:
-            sys.setprofile(self._crossing)
 
     def operands(self, opcode: int, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """Untracked numbers beside what is tracked are leaves: rows hold numbers themselves, and these are others in each run."""
@@ -184,7 +124,11 @@ class Recorder(KnownValues, Tracer):
 
     def row(self, entry: str, arguments: tuple[Any, ...], handle: int) -> None:
         """Note what an entry wrote."""
-        AS_STEPS[entry](self, TAPE.slot(handle), *arguments[1:])
+        look = AS_STEPS[entry]
+        if entry == "host_row":  # which may compute the value once more, by anybody's code
+            look(self, TAPE.slot(handle), *arguments[1:])
+        else:
+            self.unwatched(look, self, TAPE.slot(handle), *arguments[1:])
 
     def computed(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Note a function of values, and values of arguments that went another way than as operands."""
@@ -275,7 +219,7 @@ class Recorder(KnownValues, Tracer):
             return
         if before.constant:
             first = Copied(Value(memory.copy(), constant=True), Value(memory))
-            first.line = self._line()
+            first.asked_at = self._place()
             self.steps.insert(0, first)
         for other in self.known_values():
             if other.constant and np.may_share_memory(other.array, memory):
@@ -286,15 +230,6 @@ class Recorder(KnownValues, Tracer):
         self.know(t._data, written, TAPE.slot(row) if row > 0 else -1)
         self._written += 1
 
-    def _fix(self, values: Any) -> None:
-        """Values of arguments that went into an operation in another way than as its operands must be the same again."""
-        for x in values:
-            if isinstance(x, Tensor):
-                if not x._row:
-                    self.left(x, False)
-            elif isinstance(x, (tuple, list)):
-                self._fix(x)
-
     def _template(self, values: Any) -> Any:
         if isinstance(values, Tensor):
             return self.value_of(values)
@@ -302,99 +237,7 @@ class Recorder(KnownValues, Tracer):
             parts = list(map(self._template, values))
             return type(values)(parts) if type(values) in (tuple, list) else type(values)(*parts)
         if issubclass(type(values), np.ndarray):
-            if not any(values is given or is_converted(values, given) for given in self._given):
+            if not any(values is given or is_converted(values, given) for given in self.given):
                 self.refuse("an array of NumPy's is an operand, perhaps made of values")
             return values.copy()  # the function may write into it afterwards
         return {name: self._template(part) for name, part in values.items()} if type(values) is dict else values
-
-    def left(self, t: Any, as_truth: bool) -> None:
-        """Let the value be the same in each run, or in another path."""
-        self._explained += 1
-        value = self.value_of(t)
-        if value is None or value.constant:
-            return
-        guard, array = Guard(value, as_truth), np.asarray(t._data)
-        guard.expected = bool(array.item()) if as_truth else array.tobytes()
-        self.note(guard)
-
-    # What crosses from the package into the user's code.
-
-    def _crossing(self, frame: FrameType, event: str, argument: Any) -> None:
-        if (entry := self._entry) is not None:  # nearly all events: what the package does inside of one operation
-            if event == "call":
-                if frame.f_code in _OWN_CODE:
-                    return
-                if frame.f_code.co_filename.startswith(PACKAGE) and frame.f_code not in LOOKING:
-                    _OWN_CODE.add(frame.f_code)
-            elif frame is not entry and not (event == "return" and self._outer and frame is self._outer[-1][0]):
-                return
-        if event == "c_call":
-            self._look_at_c(frame, argument)
-        elif event == "c_return" and sets_errors(argument):
-            if not frame.f_code.co_filename.startswith(PACKAGE) and errors_raise():
-                self.refuse("it lets NumPy raise at floating point errors")
-        elif event == "call":
-            if self._entry is None and reads_settings(frame):
-                self.refuse(f"it calls {frame.f_code.co_qualname}")
-            if frame.f_code.co_filename.endswith(THREADS):
-                self.refuse("it starts threads")
-            elif frame.f_code in LOOKING:
-                self.refuse(f"{named(frame)} looks at values")
-            inside = frame.f_code.co_filename.startswith(PACKAGE)
-            from_inside = frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(PACKAGE)
-            if self._entry is None and inside and not from_inside:
-                self._entry, self._explained = frame, 0
-                self.look_at_operands(frame.f_code, frame.f_locals)
-                operands = operands_in(frame)
-                self._given = given_in(frame.f_locals) if operands is None else operands
-                self._contents = [(given, given.copy()) for given in self._given if issubclass(type(given), np.ndarray)]
-                self._tensors, self.places_are_given = [], False
-                if operands is None:
-                    self._tensors, self.places_are_given = self._settings(frame), takes_given_places(frame)
-                    if writes_arrays(frame.f_locals):
-                        self.refuse("it writes values into an array of NumPy's")
-            elif self._entry is not None and from_inside and not inside and is_users(frame):
-                # A function of the user's that the operation calls: its operations are asked for by the user, too.
-                here = self._entry, self._explained, self._given, self._contents, self._tensors, self.places_are_given
-                self._outer.append((frame, *here))
-                self._entry = None
-        elif event == "return" and self._outer and frame is self._outer[-1][0]:
-            _, self._entry, self._explained, self._given, self._contents, self._tensors, self.places_are_given = self._outer.pop()
-        elif event == "return" and frame is self._entry:
-            self._entry = None
-            if not all(same_bits(given, kept) for given, kept in self._contents):
-                self.refuse("it writes values into an array of NumPy's")
-            if argument is None and raises(frame):
-                self.refuse(f"{named(frame)} raised what the function caught, perhaps because of values")
-            if not self.refused and argument is not None:
-                self._check(frame, argument)
-            elif frame.f_code in WRITING:
-                self._fix(self._tensors)
-
-    def _settings(self, frame: FrameType) -> list[Any]:
-        """Tensors among the arguments of a function which are no operands: index arrays, masks and the like."""
-        if frame.f_code.co_filename.startswith(HANDING_ON):
-            return []
-        return tensors_in({"key": frame.f_locals.get("key")} if frame.f_code in WRITING else frame.f_locals)
-
-    def _look_at_c(self, frame: FrameType, function: Any) -> None:
-        """What draws random numbers, or tells the time, is another each time."""
-        if frame.f_code.co_filename.startswith((PACKAGE, "<frozen importlib")):
-            return
-        owner = getattr(function, "__self__", None)
-        if isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random"):
-            self.draws = True
-        elif reads_outside(function, owner, frame):
-            self.refuse(f"it calls {function.__name__}")
-
-    def _check(self, frame: FrameType, result: Any) -> None:
-        parts: list[tuple[tuple[int, ...], Any]] = []
-        parts_of(result, (), parts)
-        if any(isinstance(part, Tensor) and part._row for _, part in parts):
-            self._fix(self._tensors)  # index arrays, masks and the like
-        for _, part in parts:
-            if isinstance(part, Tensor):
-                if not self.knows(part):
-                    self.refuse(f"{frame.f_code.co_qualname} gives what programs do not follow")
-            elif isinstance(part, (*NUMBERS, np.ndarray, np.generic)) and not is_static(frame) and not self._explained:
-                self.refuse(f"{frame.f_code.co_qualname} gives {type(part).__name__}")

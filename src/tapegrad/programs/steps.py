@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
+from tapegrad.frames import line_of
 from tapegrad.ops.reductions import add_reduce, total
 from tapegrad.programs.memory_of_values import in_dtype_of, reshaped, same
 from tapegrad.recording.primal_values import forward, number_forward
@@ -15,25 +17,13 @@ from tapegrad.rules.table import RULES
 from tapegrad.tensors.tensor import Tensor, wrap
 
 __all__ = [
-    "Cast",
-    "Computed",
-    "Copied",
-    "Gathered",
-    "Guard",
-    "Joined",
-    "Ruled",
-    "Scattered",
-    "Step",
-    "Structured",
-    "Summed",
-    "Value",
-    "Viewed",
-    "Written",
-    "mapped",
-]
+    "Cast", "Computed", "Copied", "Gathered", "Guard", "Joined", "Place", "Ruled", "Scattered", "Step", "Structured", "Summed",
+    "Value", "Viewed", "Written", "mapped",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
+Place = tuple[CodeType, int]
 
 
 class Value:
@@ -66,12 +56,17 @@ class Step:
 
     Attributes
     ----------
-    line : str
-        Where the user's code asked for it.
+    asked_at : (code, int)
+        Which instruction of the user's code asked for it.
     """
 
-    __slots__ = ("line",)
-    line: str
+    __slots__ = ("asked_at",)
+    asked_at: Place
+
+    @property
+    def line(self) -> str:
+        """The same as text."""
+        return line_of(*self.asked_at)
 
     @property
     def results_in(self) -> Value | None:

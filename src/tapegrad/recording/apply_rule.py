@@ -24,7 +24,7 @@ from tapegrad.tensors.inference_tensors import InferenceTensor, check_saved
 from tapegrad.tensors.operator_dispatch import usual_entry
 from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import FLOATS, KINDS, Tensor, as_operand, is_recording, make, retry
-from tapegrad.tensors.tracers import Tracer, current_tracer
+from tapegrad.tensors.tracers import Tracer, of_thread
 
 __all__ = ["PROMOTION", "apply_rule", "check_broadcast", "record", "result_dtype", "write_rule"]
 
@@ -106,7 +106,7 @@ def apply_rule(opcode: int, *values: Any, way: int | None = None) -> Tensor:
     TypeError
         If an operand is neither tensor, number nor array.
     """
-    if TAPE.tracers and (tracer := current_tracer()) is not None:
+    if TAPE.tracers and (tracer := of_thread.tracer) is not None:
         for value in values:
             kind = type(value)
             if kind not in KINDS and kind is not float and kind is not int:
@@ -117,27 +117,55 @@ def apply_rule(opcode: int, *values: Any, way: int | None = None) -> Tensor:
 
 
 def _followed_rule(opcode: int, values: Any, tracer: Tracer, way: int | None) -> Tensor:
-    """The same in a recording of a program: on numbers, which loops have by the thousand, with fewer steps."""
+    """The same in a recording of a program: on float64, with fewer steps, which loops have by the thousand."""
     tracked = of_numpy = False
+    shapes = set()
     for value in values:
         kind: Any = type(value)
-        if kind is not float:
-            if kind not in KINDS or type(value._data) is not float:
+        if kind is float or (kind is int and not dtypes.is_long(value)):
+            continue
+        if kind not in KINDS:
+            return _apply_rule(opcode, values, way)
+        a = value._data
+        if type(a) is not float:
+            if a.dtype is not dtypes.float64 or not a.ndim:
                 return _apply_rule(opcode, values, way)
-            tracked |= value._row != 0
-            of_numpy |= kind in PROMOTION
+            shapes.add(a.shape)
+        tracked |= value._row != 0
+        of_numpy |= kind in PROMOTION
     if not tracked or TAPE.packers or not is_recording():
         return _apply_rule(opcode, values, way)
     way = way_of(opcode, of_numpy) if way is None else way
     operands = tracer.operands(opcode, tuple([as_operand(value) for value in values]))
     data = tuple([t._data for t in operands])
-    try:
-        z = number_forward[way, opcode](*data)
-    except (ArithmeticError, ValueError):
-        z = float_at_the_edge(opcode, *data)
+    if shapes:
+        if len(shapes) > 1:
+            check_broadcast(*data)
+        z = _value_on_arrays(opcode, of_numpy and way != BY_LOOP, data, dtypes.float64)
+    else:
+        z = _value_on_numbers(opcode, way, data)
     result = make(z, record(opcode, operands, data, z))
     tracer.rule(opcode, operands, data, result, way)
     return result
+
+
+def _value_on_numbers(opcode: int, way: int, data: tuple[float, ...]) -> float:
+    try:
+        return number_forward[way, opcode](*data)
+    except (ArithmeticError, ValueError):
+        return float_at_the_edge(opcode, *data)
+
+
+def _value_on_arrays(opcode: int, by_operator: bool, data: tuple[Any, ...], dtype: np.dtype[Any]) -> Any:
+    token = enter(IGNORING)
+    try:
+        arrays = [np.asarray(a, dtype) if type(a) is float or (a.dtype != dtype and a.dtype.kind != "f") else a for a in data]
+        z = np.asarray(_on_arrays(opcode, by_operator)(*arrays))
+        return z if z.dtype == dtype else z.astype(dtype)
+    except ValueError as error:
+        raise RuntimeError(str(error)) from None
+    finally:
+        leave(token)
 
 
 def _apply_rule(opcode: int, values: tuple[Any, ...], way: int | None) -> Tensor:
@@ -153,7 +181,7 @@ def _apply_rule(opcode: int, values: tuple[Any, ...], way: int | None) -> Tensor
     way = way_of(opcode, of_numpy) if way is None else way
     # Lists and no generators: recordings of programs are told of each step of these.
     operands = tuple([value if isinstance(value, Tensor) else as_operand(value) for value in values])
-    if TAPE.tracers and (tracer := current_tracer()) is not None:
+    if TAPE.tracers and (tracer := of_thread.tracer) is not None:
         operands = tracer.operands(opcode, operands)
     dtype = result_dtype(
         opcode, tuple([v if issubclass(type(v), (bool, int, float)) else t for v, t in zip(values, operands, strict=True)])
@@ -167,27 +195,15 @@ def _apply_rule(opcode: int, values: tuple[Any, ...], way: int | None) -> Tensor
     z: Any
     kinds = [type(a) for a in data]
     if plain and kinds.count(float) == len(kinds):
-        try:
-            z = number_forward[way, opcode](*data)
-        except (ArithmeticError, ValueError):
-            z = float_at_the_edge(opcode, *data)
+        z = _value_on_numbers(opcode, way, data)
     else:
         check_broadcast(*data)
-        token = enter(IGNORING)
-        try:
-            arrays = (np.asarray(a, dtype) if type(a) is float or (a.dtype != dtype and a.dtype.kind != "f") else a for a in data)
-            z = np.asarray(_on_arrays(opcode, of_numpy and way != BY_LOOP)(*arrays))
-            if z.dtype != dtype:
-                z = z.astype(dtype)
-        except ValueError as error:
-            raise RuntimeError(str(error)) from None
-        finally:
-            leave(token)
+        z = _value_on_arrays(opcode, of_numpy and way != BY_LOOP, data, dtype)
     tracked = any(t._row for t in operands) and is_recording()
     numbers = [not isinstance(value, Tensor) for value in values] if TAPE.packers else None
     row = record(opcode, operands, data, z, 0, numbers) if tracked else 0
     result = make(z.item() if type(z) is not float and z.ndim == 0 and dtype == dtypes.float64 else z, row)
-    if TAPE.tracers and (tracer := current_tracer()) is not None:
+    if TAPE.tracers and (tracer := of_thread.tracer) is not None:
         tracer.rule(opcode, operands, data, result, way)
     return result
 
@@ -221,15 +237,18 @@ def record(
     numbers : sequence of bool, optional
         Which operands are plain numbers. By default, untracked floats.
     """
+    has_singles = False
     for t, text in zip(operands, RULES[opcode].partials, strict=True):
-        if text is None and t._row:
-            raise NotImplementedError(
-                f"the derivative for '{RULES[opcode].name}' is not implemented with respect to argument "
-                f"{operands.index(t)}; detach() it."
-            )
+        if t._row:
+            if text is None:
+                raise NotImplementedError(
+                    f"the derivative for '{RULES[opcode].name}' is not implemented with respect to argument "
+                    f"{operands.index(t)}; detach() it."
+                )
+            has_singles |= type(t._data) is not float and t._data.dtype != dtypes.float64
     if InferenceTensor in map(type, operands):
         _check_saved(opcode, operands)
-    if type(z) is float:
+    if has_singles and type(z) is float:
         # A tracked float32 scalar has a float32 adjoint, which rows of float64 scalars do not know.
         operands = tuple(
             cast(t, dtypes.float64) if t._row and type(t._data) is not float and t._data.dtype != dtypes.float64 else t

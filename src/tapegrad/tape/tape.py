@@ -332,7 +332,8 @@ class Tape(Columns):
 
     def slot(self, handle: int) -> int:
         """Where the row of a handle stands now."""
-        return int(self.columns["handle"][handle])
+        found: int = self.columns["handle"].item(handle)
+        return found
 
     def anchor(self, slot: int) -> int:
         """A new anchor at a row, for the time of a claim: where it stands is ``columns["anchor"]``, negative if the row is gone."""

@@ -20,7 +20,7 @@ from tapegrad.tape.locks import leaves as _leaf_lock
 from tapegrad.tape.row_objects import RowObjects
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
-from tapegrad.tensors.tracers import current_tracer
+from tapegrad.tensors.tracers import of_thread
 from tapegrad.tensors.version_counters import VersionCounter
 
 __all__ = [
@@ -239,7 +239,7 @@ def as_operand(value: Any, like: Tensor | None = None) -> Tensor:
     if isinstance(value, Tensor):
         return value
     operand = _as_constant(value)
-    if TAPE.tracers and (tracer := current_tracer()) is not None:
+    if TAPE.tracers and (tracer := of_thread.tracer) is not None:
         tracer.constant(operand, value)
     return operand
 

@@ -17,6 +17,7 @@ from tapegrad.programs.steps import (
     Gathered,
     Guard,
     Joined,
+    Place,
     Ruled,
     Scattered,
     Step,
@@ -66,8 +67,8 @@ def versions_of(steps: Sequence[Step], inputs: Sequence[Value], outputs: Sequenc
         return steps, outputs
     versions = _Versions(inputs)
     made = versions.of(steps)
-    line = steps[-1].line
-    return made, [versions.at_the_end(value, line) for value in outputs]
+    asked_at = steps[-1].asked_at
+    return made, [versions.at_the_end(value, asked_at) for value in outputs]
 
 
 class _Versions:
@@ -98,9 +99,9 @@ class _Versions:
                 self._replace(step, own)
         return self.steps
 
-    def at_the_end(self, value: Value, line: str) -> Value:
+    def at_the_end(self, value: Value, asked_at: Place) -> Value:
         """What a value is when all is done."""
-        return self._present(value, line, False)
+        return self._present(value, asked_at, False)
 
     def _owner_of(self, array: Array) -> _Owner | None:
         low, high = np.lib.array_utils.byte_bounds(array)
@@ -110,11 +111,11 @@ class _Versions:
         return found[0] if found else None
 
     def _view(self, step: Viewed) -> None:
-        own = self._present(step.result, step.line, False)
+        own = self._present(step.result, step.asked_at, False)
         if own is step.result:
             self.steps.append(step)
 
-    def _present(self, value: Value, line: str, is_read_at_once: bool) -> Value:
+    def _present(self, value: Value, asked_at: Place, is_read_at_once: bool) -> Value:
         """A value as it is now: itself where nothing was written into its memory."""
         if value.number >= 0 or value.constant or not value.array.size:
             return value
@@ -123,11 +124,11 @@ class _Versions:
             return value
         key = id(owner), owner.version, id(value), is_read_at_once
         if key not in self._made:
-            self._made[key] = self._version(value, owner, line, is_read_at_once)
+            self._made[key] = self._version(value, owner, asked_at, is_read_at_once)
             self._kept.append(value)
         return self._made[key]
 
-    def _version(self, value: Value, owner: _Owner, line: str, is_read_at_once: bool) -> Value:
+    def _version(self, value: Value, owner: _Owner, asked_at: Place, is_read_at_once: bool) -> Value:
         present = owner.value
         if _is_same(value.array, owner.array) and (value.tracked or not present.tracked):
             return present
@@ -135,7 +136,7 @@ class _Versions:
         found.tracked = value.tracked and present.tracked
         if not is_read_at_once:
             step = Viewed(found)
-            step.line = line
+            step.asked_at = asked_at
             self.steps.append(step)
         return found
 
@@ -144,7 +145,7 @@ class _Versions:
         own = copy.copy(step)
 
         def now(value: Value) -> Value:
-            return self._present(value, step.line, isinstance(step, Copied) and id(value) not in self._viewed)
+            return self._present(value, step.asked_at, isinstance(step, Copied) and id(value) not in self._viewed)
 
         if isinstance(own, (Ruled, Structured)):
             own.operands = tuple(map(now, own.operands))
@@ -200,7 +201,7 @@ class _Versions:
         result.tracked = before.tracked or own.result.tracked
         where = Value(_alike(step.result.array, owner.array, result.array), of=result)
         made = Replaced(before, own.result, where, result)
-        made.line = step.line
+        made.asked_at = step.asked_at
         self.steps.append(made)
         owner.value = result
 
