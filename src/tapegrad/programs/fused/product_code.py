@@ -1,9 +1,10 @@
-"""Products of matrices: calls of the loop of NumPy's `matmul`, which knows BLAS."""
+"""Products of matrices: calls of the loop of NumPy's `matmul`, which knows BLAS, or tiles where last digits may be others."""
 
 from __future__ import annotations
 
 from tapegrad.programs.fused.expressions import Shape
 from tapegrad.programs.fused.lines import Lines
+from tapegrad.programs.fused.product_tiles import Matrix, has_tiles, product_in_tiles
 from tapegrad.programs.fused.schedule import Group
 from tapegrad.programs.fused.shared_functions import Places, product_loop
 from tapegrad.programs.fused.single_precision import FLOAT32, loop_named
@@ -19,20 +20,25 @@ def product_code(group: Group, given: Places) -> tuple[list[str], set[str]]:
     """
     graph, effect = group.graph, group.effects[0]
     name = product_loop(group)
-    called, data = given.loop(name)
     is_single, item = (True, 4) if loop_named(name)[1] == FLOAT32 else (False, 8)
-    _, x, y = graph.nodes[effect.node]
-    places = [graph.nodes[x][1:], graph.nodes[y][1:], (effect.buffer, effect.offset, effect.strides)]
-    rows, inner = (1, *graph.spaces[x])[-2:]
-    columns = (*graph.spaces[y], 1)[1]
+    _, left, right = graph.nodes[effect.node]
+    places = [graph.nodes[left][1:], graph.nodes[right][1:], (effect.buffer, effect.offset, effect.strides)]
+    rows, inner = (1, *graph.spaces[left])[-2:]
+    columns = (*graph.spaces[right], 1)[1]
     of_x, of_y = (0, *places[0][2])[-2:], (*places[1][2], 0)[:2]
-    of_z = _two(effect.strides, len(graph.spaces[x]), len(graph.spaces[y]))
+    of_z = _two(effect.strides, len(graph.spaces[left]), len(graph.spaces[right]))
     lines = Lines()
+    pointers = [lines.element(*given.pointer(buffer, offset), is_single) for buffer, offset, _ in places]
+    if graph.fast and has_tiles(rows, inner, columns, of_y, of_z):
+        x, y, z = map(Matrix, pointers, *zip(of_x, of_y, of_z, strict=True))
+        product_in_tiles(lines, x, y, z, (rows, inner, columns), is_single)
+        return lines.lines, lines.declared
+    called, data = given.loop(name)
     for part, count in (("places", 3), ("counts", 4), ("steps", 9)):
         lines.do(f"%{part} = alloca [{count} x i64], align 8")
-    for number, (buffer, offset, _) in enumerate(places):
+    for number, pointer in enumerate(pointers):
         place = lines.new(f"getelementptr ptr, ptr %places, i64 {number}")
-        lines.do(f"store ptr {lines.element(*given.pointer(buffer, offset), is_single)}, ptr {place}, align 8")
+        lines.do(f"store ptr {pointer}, ptr {place}, align 8")
     for part, values in (("counts", (1, rows, inner, columns)), ("steps", (0, 0, 0, *(item * s for s in (*of_x, *of_y, *of_z))))):
         for number, value in enumerate(values):
             place = lines.new(f"getelementptr i64, ptr %{part}, i64 {number}")

@@ -1,0 +1,99 @@
+"""Products of matrices in programs that may have last digits of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.programs.fused import product_tiles
+
+# Rows, inner elements, columns: whole tiles, and what is left of tiles and registers.
+SHAPES = [
+    (8, 16, 32), (16, 1, 64), (7, 5, 3), (1, 30, 50), (2, 9, 17), (3, 70, 130), (9, 11, 33), (13, 40, 2), (33, 8, 300),
+    (30, 300, 47), (4, 64, 16), (21, 2, 19),
+]  # fmt: skip
+
+
+def code_of(function: Callable[..., Any], *arguments: Any, driver: Any = None) -> Any:
+    program = tg.program(function, fast=True)
+    run = program if driver is None else driver(program)
+    run(*arguments)
+    program.compile()
+    run(*arguments)
+    run(*arguments)
+    assert "machine code, made" in program.traces[0]["machine code"], program.explain()
+    return run
+
+
+def whole_numbers(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-9, 10, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_products_of_whole_numbers_are_exact(shape: tuple[int, int, int], dtype: Any) -> None:
+    rows, inner, columns = shape
+    x, y = whole_numbers((rows, inner), dtype, 0), whole_numbers((inner, columns), dtype, 1)
+    run = code_of(lambda x, y: x @ y, x, y)
+    assert np.array_equal(run(x, y), x @ y)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", SHAPES[4:10])
+def test_gradients_of_products_of_whole_numbers_are_exact(shape: tuple[int, int, int], dtype: Any) -> None:
+    rows, inner, columns = shape
+    x, y = whole_numbers((rows, inner), dtype, 2), whole_numbers((inner, columns), dtype, 3)
+    weights = whole_numbers((rows, columns), dtype, 4)
+
+    def f(x: Any, y: Any, weights: Any) -> Any:
+        return ((x @ y) * weights).sum()
+
+    found = code_of(f, x, y, weights, driver=lambda f: tg.grad(f, (0, 1)))(x, y, weights)
+    assert np.array_equal(found[0], weights @ y.T)
+    assert np.array_equal(found[1], x.T @ weights)
+
+
+@pytest.mark.parametrize(("dtype", "digits"), [(np.float64, 2.0**-53), (np.float32, 2.0**-24)])
+def test_products_are_as_exact_as_sums_of_that_length(dtype: Any, digits: float) -> None:
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(19, 250)).astype(dtype), rng.normal(size=(250, 37)).astype(dtype)
+    found = code_of(lambda x, y: x @ y, x, y)(x, y)
+    wide, other = x.astype(np.longdouble), y.astype(np.longdouble)
+    assert np.all(np.abs(found - wide @ other) <= 250 * digits * (np.abs(wide) @ np.abs(other)))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_matrices_in_other_orders_of_elements(dtype: Any) -> None:
+    x, y = whole_numbers((24, 10), dtype, 6), whole_numbers((12, 70), dtype, 7)
+    run = code_of(lambda x, y: x[::2].T @ y[:, 3:] + x[:12, :10].T @ y[:, :67], x, y)
+    assert np.array_equal(run(x, y), x[::2].T @ y[:, 3:] + x[:12, :10].T @ y[:, :67])
+
+
+def test_infinite_and_undefined_elements_stay_in_their_rows_and_columns() -> None:
+    x, y = whole_numbers((9, 20), np.float64, 8), whole_numbers((20, 19), np.float64, 9)
+    run = code_of(lambda x, y: x @ y, x, y)
+    x[3, 4], y[5, 18] = np.nan, np.inf
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(run(x, y), x @ y)
+
+
+def test_registers_of_half_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product_tiles, "_registers", lambda: (32, 12, 6))
+    for shape in SHAPES[:9]:
+        rows, inner, columns = shape
+        x, y = whole_numbers((rows, inner), np.float32, 10), whole_numbers((inner, columns), np.float32, 11)
+        assert np.array_equal(code_of(lambda x, y: x @ y, x, y)(x, y), x @ y)
+
+
+def test_other_programs_have_the_bits_of_numpys_products() -> None:
+    rng = np.random.default_rng(12)
+    x, y = rng.normal(size=(19, 250)), rng.normal(size=(250, 37))
+    f = tg.program(lambda x, y: x @ y)
+    f(x, y)
+    f.compile()
+    f(x, y)
+    assert np.array_equal(f(x, y), x @ y)
