@@ -8,6 +8,7 @@ from tapegrad.ops.normalisation import log_softmax_again, logsumexp_again, softm
 from tapegrad.programs.fused.asked_values import AskedValues
 from tapegrad.programs.fused.expressions import Axis, Shape, contiguous
 from tapegrad.programs.fused.geometry import broadcast_axes, sum_strides
+from tapegrad.programs.fused.hosted_steps import is_single
 from tapegrad.programs.steps import Step, Structured
 
 __all__ = ["ExponentialSums", "sums_exponentials"]
@@ -34,14 +35,15 @@ class ExponentialSums(AskedValues):
             zero, infinite = graph.constant(0.0), graph.constant(INFINITE)
             top = graph.node("where", graph.node("oeq", graph.node("abs", top), infinite), zero, top)
         top = self._stored(top)
-        shifted = self._stored(graph.node("sub", x, self._along(top, own)))
-        powers = self._stored(self._by_loop("exp", shifted))
-        total = graph.total(powers, sum_strides(kept, own), kept)
+        shifted = self._stored(self._typed(graph.node("sub", x, self._along(top, own)), step))
+        powers = self._stored(self._by_loop("exp", shifted, step))
+        total = self._typed(graph.total(powers, sum_strides(kept, own), kept), step)
         if forward is softmax_again:
-            return graph.node("div", powers, self._along(total, own))
+            return self._typed(graph.node("div", powers, self._along(total, own)), step)
+        logarithm = self._by_loop("log", total, step)
         if forward is log_softmax_again:
-            return graph.node("sub", shifted, self._along(self._stored(self._by_loop("log", total)), own))
-        found = self._stored(graph.node("add", self._by_loop("log", total), top))
+            return self._typed(graph.node("sub", shifted, self._along(self._stored(logarithm), own)), step)
+        found = self._stored(self._typed(graph.node("add", logarithm, top), step))
         self._fail_where_infinite(found)
         return self._without_ones(found, step)
 
@@ -52,17 +54,23 @@ class ExponentialSums(AskedValues):
         own, kept = graph.spaces[x], self._kept_shape(step)
         if forward is logsumexp_again:
             g, z = self._along(self._with_ones(g, step, kept), own), self._along(self._with_ones(z, step, kept), own)
-            power = self._by_loop("exp", self._stored(graph.node("sub", x, z)))
+            power = self._by_loop("exp", self._stored(self._typed(graph.node("sub", x, z), step)), step)
             zero, below = graph.constant(0.0), graph.constant(-INFINITE)
-            weights = graph.node("where", graph.node("oeq", z, below), zero, power)
-            return graph.text("mul0(x, y)", {"x": g, "y": weights})
+            return self._scaled(g, graph.node("where", graph.node("oeq", z, below), zero, power), step)
         if forward is softmax_again:
-            weighted = self._stored(graph.text("mul0(x, y)", {"x": g, "y": z}))
-            total = self._along(graph.total(weighted, sum_strides(kept, own), kept), own)
-            return graph.node("sub", weighted, graph.text("mul0(x, y)", {"x": z, "y": total}))
+            weighted = self._stored(self._scaled(g, z, step))
+            total = self._along(self._typed(graph.total(weighted, sum_strides(kept, own), kept), step), own)
+            return self._typed(graph.node("sub", weighted, self._scaled(z, total, step)), step)
         g = self._stored(self._filled(g, own) if g in graph.constants else g)
-        total = self._along(graph.total(g, sum_strides(kept, own), kept), own)
-        return graph.node("sub", g, graph.text("mul0(x, y)", {"x": self._by_loop("exp", z), "y": total}))
+        total = self._along(self._typed(graph.total(g, sum_strides(kept, own), kept), step), own)
+        return self._typed(graph.node("sub", g, self._scaled(self._by_loop("exp", z, step), total, step)), step)
+
+    def _typed(self, node: int, step: Structured) -> int:
+        return self._in_type_of(node, step.result)
+
+    def _scaled(self, x: int, y: int, step: Structured) -> int:
+        """A product that is zero where a factor is."""
+        return self._typed(self.graph.text("mul0(x, y)", {"x": x, "y": y}), step)
 
     def _kept_shape(self, step: Structured) -> Shape:
         """Shape of the operand with ones in the place of what is summed over."""
@@ -101,8 +109,9 @@ class ExponentialSums(AskedValues):
         axes = tuple(Axis(start if k == d else 0, k, 1) for k in range(len(space)))
         return self.graph.at(node, axes, (*space[:d], count, *space[d + 1 :]))
 
-    def _by_loop(self, name: str, node: int) -> int:
-        return self.graph.text(f"{name}(x)", {"x": node}, by_loops=True)
+    def _by_loop(self, name: str, node: int, step: Structured) -> int:
+        graph, text = self.graph, f"{name}(x)"
+        return graph.rounded_text(text, {"x": node}) if is_single(step.result) else graph.text(text, {"x": node}, by_loops=True)
 
     def _stored(self, node: int) -> int:
         """A node that reads what a node is: it is computed once."""

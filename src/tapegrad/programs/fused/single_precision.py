@@ -115,6 +115,10 @@ class RoundedNodes:
         names = dict(zip(rule.args, self.level([self.rounded(k) for k in operands]), strict=True))
         return self._rounded_text(parsed(rule.primal), names)
 
+    def rounded_text(self, text: str, names: dict[str, int]) -> int:
+        """Rule text on values of float32."""
+        return self._rounded_text(parsed(text), names)
+
     def _rounded_text(self, tree: Any, names: dict[str, int]) -> int:
         if isinstance(tree, ast.Name):
             return names[tree.id]

@@ -254,10 +254,10 @@ class PathValues(ExponentialSums):
         elif isinstance(step, Structured) and step.operation.forward is product_again:
             self._multiply(step)
         elif isinstance(step, Structured) and sums_exponentials(step):
-            if step.operands[0].number >= 0 or not step.operands[0].array.ndim or is_single(step.result):
-                raise Unfused("an exponential sum of a number, or of float32")
+            if step.operands[0].number >= 0 or not step.operands[0].array.ndim:
+                raise Unfused("an exponential sum of a number")
             if step.result.number < 0:
-                self._claim(step.result.array)
+                self._claim(self._floats_of(step.result))
             self._nodes[id(step.result)] = self._sum_exponentials(step)
         elif isinstance(step, Structured) and step.name == "IndexBackward0":
             self._gather(step)
