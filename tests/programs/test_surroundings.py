@@ -516,3 +516,26 @@ def test_what_code_names_of_modules_is_looked_at_quickly(monkeypatch: pytest.Mon
     del settings.shift
     with pytest.raises(AttributeError):
         tg.grad(p)(X)
+
+
+def test_functions_that_wrap_others_are_looked_at_quickly() -> None:
+    space: Any = {"logsumexp": tg.logsumexp, "scale": 2.0}
+    exec("def own(x):\n    return x * scale", space)
+    space["wrapped"] = contextlib.contextmanager(space["own"])  # installed code around the user's
+    exec("def f(x):\n    return logsumexp(wrapped.__wrapped__(x), 0)", space)
+    p = tg.program(space["f"])
+
+    def check() -> None:
+        for _ in range(3):
+            np.testing.assert_allclose(tg.grad(p)(X), tg.grad(space["f"])(X), rtol=1e-13)
+
+    check()
+    assert p._surroundings.snapshot() is not None
+    space["scale"] = -1.0
+    check()
+    (cell,) = (cell for cell in space["wrapped"].__closure__ if cell.cell_contents is space["own"])
+    exec("def own(x):\n    return x * scale * x", space)
+    cell.cell_contents = space["wrapped"].__wrapped__ = space["own"]
+    check()
+    space["logsumexp"] = lambda x, axis: x.sum()
+    check()

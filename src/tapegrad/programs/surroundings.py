@@ -146,7 +146,7 @@ class Surroundings:
             return is_fixed(value) or (isinstance(value, type) and is_installed_module(value.__module__))
         names = self._names_of(value)
         if names is None:
-            return next(_users_in(value), None) is None
+            return self._add_closure(value, found, seen)
         if names.imports or names.finds:
             return False
         found.functions.append((value, value.__code__, value.__defaults__, value.__kwdefaults__))
@@ -180,6 +180,22 @@ class Surroundings:
             if not self._add(part, found, seen):
                 return False
         return True
+
+    def _add_closure(self, function: types.FunctionType, found: Snapshot, seen: set[int]) -> bool:
+        """What is the user's in the closure of a function of an installed package, or may be: other functions, that it wraps."""
+        parts = [part for _, part in _users_in(function)]
+        if not parts:
+            return True
+        for cell in function.__closure__ or ():
+            try:
+                found.cells.append((cell, part := cell.cell_contents))
+            except ValueError:
+                return False
+            if isinstance(part, (*MAPPINGS, list, tuple)):
+                if type(part) not in (tuple, list, dict):
+                    return False
+                found.containers.append((part, list(parts_in(part))))
+        return all(self._add(part, found, seen) for part in parts)
 
     def _add_module(self, module: types.ModuleType, names: NamesInCode, found: Snapshot, seen: set[int]) -> bool:
         """What code names of a module of the user's; not what modules in it hold, nor what is found by text."""
