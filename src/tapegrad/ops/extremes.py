@@ -24,6 +24,8 @@ from tapegrad.tensors.tracers import computed
 __all__ = ["MinMax", "ValuesIndices", "amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
 Array = np.ndarray[Any, Any]
+maximum_reduce: Any = np.maximum.reduce
+minimum_reduce: Any = np.minimum.reduce
 
 
 class ValuesIndices(NamedTuple):
@@ -227,8 +229,14 @@ def _extreme(op: Structural, choose: Any, name: str, x: Tensor, dim: Dims, keepd
     return apply(op, (x,), choose.reduce(data, removed, None, None, keepdim), (removed, keepdim))
 
 
-def _chosen_by(choose: Any) -> Any:
-    return lambda arrays, attrs: choose.reduce(arrays[0], attrs[0], None, None, attrs[1])
+def largest_again(arrays: Sequence[Array], attrs: Any) -> Any:
+    """The value of a largest element."""
+    return maximum_reduce(arrays[0], attrs[0], None, None, attrs[1])
+
+
+def smallest_again(arrays: Sequence[Array], attrs: Any) -> Any:
+    """The value of a smallest element."""
+    return minimum_reduce(arrays[0], attrs[0], None, None, attrs[1])
 
 
 def share_evenly(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -312,10 +320,10 @@ def _picked_again(arrays: Sequence[Array], attrs: Any, *extra: Array) -> Array:
     return array_of(take_at(make(arrays[0], 0), Places(extra[0], inner, shape)))
 
 
-_MAX = Structural("MaxBackward1", ((0, "z"),), share_evenly, forward=_chosen_by(np.maximum))
-_MIN = Structural("MinBackward1", ((0, "z"),), share_evenly, forward=_chosen_by(np.minimum))
-_AMAX = Structural("AmaxBackward0", ((0, "z"),), share_evenly, forward=_chosen_by(np.maximum))
-_AMIN = Structural("AminBackward0", ((0, "z"),), share_evenly, forward=_chosen_by(np.minimum))
+_MAX = Structural("MaxBackward1", ((0, "z"),), share_evenly, forward=largest_again)
+_MIN = Structural("MinBackward1", ((0, "z"),), share_evenly, forward=smallest_again)
+_AMAX = Structural("AmaxBackward0", ((0, "z"),), share_evenly, forward=largest_again)
+_AMIN = Structural("AminBackward0", ((0, "z"),), share_evenly, forward=smallest_again)
 _MAX_ALONG = choosing("MaxBackward0")
 _MIN_ALONG = choosing("MinBackward0")
 _LEAST = Structural("AminmaxBackward0", ((0, "z"),), share_evenly)

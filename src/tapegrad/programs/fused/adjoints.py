@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.programs.fused.data_steps import steps_before
 from tapegrad.programs.fused.exponential_sums import sums_exponentials
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, contiguous
+from tapegrad.programs.fused.extremes import chooses_extremes
 from tapegrad.programs.fused.geometry import (
     Part,
     axes_of_view,
@@ -158,10 +159,11 @@ class PathExpressions(PathValues):
                         self._contribute_at(self._canonical(step.source), *part)
         elif isinstance(step, Joined):
             self._through_join(step)
-        elif isinstance(step, Structured) and sums_exponentials(step):
+        elif isinstance(step, Structured) and (chooses_extremes(step) or sums_exponentials(step)):
             g = self._adjoint(step.result)
             if g is not None and step.operands[0].tracked:
-                self._contribute(step.operands[0], self._back_from_exponentials(step, g))
+                back = self._back_from_extremes if chooses_extremes(step) else self._back_from_exponentials
+                self._contribute(step.operands[0], back(step, g))
         elif isinstance(step, Structured) and id(step) in self.runs:
             self._through_gather(step)
         elif isinstance(step, Structured):

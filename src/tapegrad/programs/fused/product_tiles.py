@@ -25,10 +25,10 @@ class Matrix(NamedTuple):
     column: int
 
 
-def has_tiles(rows: int, inner: int, columns: int, y: tuple[int, int], z: tuple[int, int]) -> bool:
+def has_tiles(rows: int, inner: int, columns: int, y_step: int, z_step: int) -> bool:
     """Whether a product is of a kind that this is for: rows of `y` and the result lie in memory element by element."""
     is_small = inner <= LONGEST and rows * inner * columns <= MOST
-    return is_small and inner > 0 and columns > 1 and y[1] == 1 and z[1] == 1
+    return is_small and inner > 0 and columns > 1 and y_step == z_step == 1
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from tapegrad.ops.products import product_again
 from tapegrad.programs.fused.data_steps import operands_of, results_of
 from tapegrad.programs.fused.exponential_sums import ExponentialSums, sums_exponentials
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Expressions, Shape, contiguous
+from tapegrad.programs.fused.extremes import chooses_extremes
 from tapegrad.programs.fused.gathers import Run, runs_of
 from tapegrad.programs.fused.geometry import (
     Part,
@@ -253,12 +254,12 @@ class PathValues(ExponentialSums):
             self._guard(step)
         elif isinstance(step, Structured) and step.operation.forward is product_again:
             self._multiply(step)
-        elif isinstance(step, Structured) and sums_exponentials(step):
+        elif isinstance(step, Structured) and (chooses_extremes(step) or sums_exponentials(step)):
             if step.operands[0].number >= 0 or not step.operands[0].array.ndim:
-                raise Unfused("an exponential sum of a number")
+                raise Unfused(f"{step.describe()} of a number")
             if step.result.number < 0:
                 self._claim(self._floats_of(step.result))
-            self._nodes[id(step.result)] = self._sum_exponentials(step)
+            self._nodes[id(step.result)] = (self._choose_extremes if chooses_extremes(step) else self._sum_exponentials)(step)
         elif isinstance(step, Structured) and step.name == "IndexBackward0":
             self._gather(step)
         else:
