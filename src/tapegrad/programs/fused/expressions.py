@@ -126,8 +126,7 @@ class Expressions(RoundedNodes):
             return self.constant(FOLDED[operation](*(self.constants[k] for k in operands)))
         if operation == "where" and (asked := self._decided(operands[0])) is not None:
             return int(operands[1] if asked else operands[2])
-        if space is None:
-            space = next((self.spaces[k] for k in operands if self.spaces[k]), ())
+        space = self._space(operands) if space is None else space
         key = ((operation, *operands), space)
         if key not in self._numbers:
             self._numbers[key] = len(self.nodes)
@@ -215,7 +214,7 @@ class Expressions(RoundedNodes):
             # NumPy's loop squares where all elements have one exponent, and the sweep has many.
             each = next(self.node("oeq", k, k) for k in names.values() if self.spaces[k])
             names = {name: self.node("where", each, k, k) if k in self.constants else k for name, k in names.items()}
-        return self.text(text, names, by_loops=not of_number and not BY_LOOPS.isdisjoint(calls))
+        return self.text(text, names, by_loops=(not of_number or (self.fast and is_spread)) and not BY_LOOPS.isdisjoint(calls))
 
     def text(self, text: str, names: dict[str, int], by_loops: bool = False) -> int:
         """Rule text; its functions are the C library's, or NumPy's loops over blocks of elements.
@@ -264,7 +263,7 @@ class Expressions(RoundedNodes):
         return self.node("call", name, *operands, space=self._space(operands))
 
     def _space(self, operands: Sequence[int]) -> Shape:
-        return next((self.spaces[k] for k in operands if self.spaces[k]), ())
+        return next((space for k in operands if (space := self.spaces[k])), ())
 
     def level(self, operands: Sequence[int]) -> list[int]:
         """Operands of one space: numbers are read as if they were arrays; constants stay what they are."""
@@ -279,7 +278,8 @@ class Expressions(RoundedNodes):
         if of_number and way == BY_POWER:
             return self._call("pow", [*operands, self.constant(EXPONENTS[opcode])], False)
         names = dict(zip("xyw", operands, strict=False))
-        if of_number or rule.name in BY_LIBRARY or not calls_in(rule.primal) - EXACT - {"where"}:
+        by_library = of_number and not (self.fast and self._space(operands))
+        if by_library or rule.name in BY_LIBRARY or not calls_in(rule.primal) - EXACT - {"where"}:
             return self.text(rule.primal, names)
         return self.text(rule.primal, names, by_loops=True)
 

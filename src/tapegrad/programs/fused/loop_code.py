@@ -9,7 +9,8 @@ from typing import Any
 from tapegrad.programs.fused.carried_values import carried_values, in_order
 from tapegrad.programs.fused.expressions import Effect, Expressions, Shape
 from tapegrad.programs.fused.lines import LANES, Lines
-from tapegrad.programs.fused.own_functions import own_function
+from tapegrad.programs.fused.own_functions import LIMITS, own_function
+from tapegrad.programs.fused.own_loops import own_loop, replace_large
 from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.schedule import Group, cleared
 from tapegrad.programs.fused.shared_functions import Places
@@ -59,16 +60,18 @@ class _Walk:
             self._carried = carried_values(group, self.nodes, wanted, lambda strides: self.strides(strides)[-1], self.lanes)
         self.made = self._operands_in_blocks()
         kept = [*((k, self._is_single(k)) for k in self.called), *self.made]
-        self._block = _elements_at_once(len(kept)) if self.called else LONG_BLOCK
+        self._block = _elements_at_once(len(kept) + self.graph.fast) if self.called else LONG_BLOCK
+        count = min(self._block, self.dims[-1])
         for k, is_single in kept:
             name = f"%block{k}{'f' if is_single else ''}"
-            count = min(self._block, self.dims[-1])
             self.head.do(f"{name} = alloca [{count} x {'float' if is_single else 'double'}], align 64")
             self._blocks[k, is_single] = name
         if self.called:
             self.head.do("%places = alloca [3 x ptr]")
             self.head.do("%count = alloca i64")
             self.head.do("%strides = alloca [3 x i64]")
+            if self.graph.fast:
+                self.head.do(f"%large = alloca [{count} x double], align 64")
 
     def _is_single(self, node: int) -> bool:
         """Whether what is called for a node is a loop over float32."""
@@ -264,10 +267,23 @@ class _Walk:
     def _call(self, node: int, start: Any, size: Any) -> None:
         """NumPy's loop over a block, or another one that takes less time where that may be."""
         _, name, *operands = self.group.node(node)
-        function = own_function(name) if self.graph.fast else None
-        if function is not None and (source := self._next_to_each_other(operands[0], start)):
-            self._own_loop(function, source, self._blocks[node, False], size)
+        function, target = own_function(name) if self.graph.fast else None, self._blocks[node, self._is_single(node)]
+        if function is None or not (source := self._next_to_each_other(operands[0], start)):
+            self._call_numpys(node, start, size, target)
             return
+        lines, limit = self.lines, LIMITS.get(name)
+        is_large = own_loop(lines, self._parts(size, LANES), function, source, target, limit)
+        if limit is not None:
+            again, after = lines.label(), lines.label()
+            lines.do(f"br i1 {is_large}, label %{again}, label %{after}")
+            lines.do(f"{again}:")
+            self._call_numpys(node, start, size, "%large")
+            replace_large(lines, size, source, target, "%large", limit)
+            lines.do(f"br label %{after}")
+            lines.do(f"{after}:")
+
+    def _call_numpys(self, node: int, start: Any, size: Any, target: str) -> None:
+        _, name, *operands = self.group.node(node)
         called, is_single = self._places.loop(name), self._is_single(node)
         item = 4 if is_single else 8
         places: list[tuple[str, int]] = []
@@ -281,7 +297,7 @@ class _Walk:
                 # Of a single element too: NumPy's loops take another way for steps of zero, with other last digits.
                 stride = self.strides(own[2])[-1] if self._kept else 1
                 places.append((self._address(own[0], own[1], own[2], start), item * stride))
-        places.append((self._blocks[node, is_single], item))
+        places.append((target, item))
         self.lines.called_loop(called, places, size, ("%places", "%count", "%strides"))
 
     def _next_to_each_other(self, node: int, start: Any) -> str:
@@ -293,22 +309,6 @@ class _Walk:
             return ""
         is_row = self._kept and self.strides(own[2])[-1] == 1
         return self._address(own[0], own[1], own[2], start) if is_row else ""
-
-    def _own_loop(self, function: Expressions, source: str, target: str, size: Any) -> None:
-        for lanes, first, stop in self._parts(size, LANES):
-            self.lines.loop(first, stop, lanes, [], "", functools.partial(self._own_body, function, source, target, lanes))
-
-    def _own_body(self, function: Expressions, source: str, target: str, lanes: int, i: str, states: list[str]) -> list[str]:
-        kind, names = "double" if lanes == 1 else f"<{lanes} x double>", list[str]()
-        for k, (operation, *operands) in enumerate(function.nodes):
-            if operation == "constant":
-                names.append(self.lines.constant(function.constants[k], lanes))
-            elif operation == "load":
-                names.append(self.lines.new(f"load {kind}, ptr {self.lines.element(source, i)}, align 8"))
-            else:
-                names.append(self.lines.operation(operation, [names[x] for x in operands], lanes))
-        self.lines.do(f"store {kind} {names[-1]}, ptr {self.lines.element(target, i)}, align 8")
-        return states
 
     def _constant(self, node: int, is_single: bool) -> str:
         if (node, is_single) not in self._constants:

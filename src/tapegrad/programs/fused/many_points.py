@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -81,19 +83,20 @@ class ManyPoints:
         """
         value, failed = np.empty(count), np.zeros(count, bool)
         gradients = [np.empty((count, *shape)) for shape in self._shapes]
-        chunks = -(-count // CHUNK)
-        each = -(-chunks // threads) * CHUNK
-        pieces = [(start, min(start + each, count)) for start in range(0, count, each)]
-        run = functools.partial(self._run, values, value, gradients, failed)
-        if len(pieces) > 1:
-            with ThreadPoolExecutor(len(pieces)) as pool:
-                list(pool.map(run, *zip(*pieces, strict=True)))
-        else:
-            run(0, count)
+        starts = deque(range(0, count, CHUNK))
+        run = functools.partial(self._run, values, value, gradients, failed, starts)
+        with ThreadPoolExecutor(threads) if min(threads, len(starts)) > 1 else nullcontext() as pool:
+            others = [] if pool is None else [pool.submit(run) for _ in range(min(threads, len(starts)) - 1)]
+            try:
+                run()
+            finally:
+                starts.clear()  # also if it was interrupted
+            for other in others:
+                other.result()
         return value, gradients, failed
 
-    def _run(self, values: Sequence[Any], value: Any, gradients: Sequence[Any], failed: Any, first: int, last: int) -> None:
-        """The points of one thread, in memory of its own."""
+    def _run(self, values: Sequence[Any], value: Any, gradients: Sequence[Any], failed: Any, starts: deque[int]) -> None:
+        """What one thread does, in memory of its own: some thousand points after the other, as long as there are any."""
         path = self._path
         memory, table = memory_of(path, self._end)
         inputs = []
@@ -111,8 +114,12 @@ class ManyPoints:
         own_value, guards = memory[path.value[0]], memory[path.guards[0]]
         run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(self._address)
         address = table.ctypes.data
-        for start in range(first, last, CHUNK):
-            stop = min(start + CHUNK, last)
+        while starts:
+            try:
+                start = starts.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            stop = min(start + CHUNK, len(value))
             count = stop - start
             for own, given in inputs:
                 own[:, :count] = given[start:stop].T
