@@ -122,6 +122,64 @@ def long_chain(x: Any) -> Any:
 CASES |= {"vectors of 8": (short_vectors, 16), "long chain": (long_chain, 2)}
 
 
+def numbers_twice(x: Any) -> Any:
+    """A thousand operations on numbers or on vectors, as the argument is."""
+    a, b = x[0], x[1]
+    for _ in range(250):
+        a = a * 0.9 + b
+        b = b - 0.01 * a
+    return (a * b).sum()
+
+
+class FirstCalls:
+    """The first two calls of a function of a thousand operations, in a process that has recorded others."""
+
+    params = (["numbers", "vectors of 8"],)
+    param_names = ("operands",)
+
+    def setup(self, operands: str) -> None:
+        """One function first."""
+        self.x = np.random.default_rng(0).standard_normal(2 if operands == "numbers" else (2, 8))
+        self.time_both(operands)
+
+    def time_both(self, operands: str) -> None:
+        """Record, and run again."""
+        run = tg.value_and_grad(tg.program(numbers_twice))
+        run(self.x)
+        run(self.x)
+
+
+class Network:
+    """A step of a network of 784, 128, 64 and 10 in float32: value and gradient for a batch."""
+
+    params = ([32, 256], ["called", "fused", "fast"])
+    param_names = ("batch", "form")
+
+    def setup(self, batch: int, form: str) -> None:
+        """Record and compile."""
+        rng = np.random.default_rng(0)
+        sizes = ((784, 128), (128, 64), (64, 10))
+        arrays = [part for shape in sizes for part in (rng.normal(size=shape) / shape[0] ** 0.5, np.zeros(shape[1]))]
+        arrays += [rng.normal(size=(batch, 784)), np.eye(10)[rng.integers(0, 10, batch)]]
+        self.given = [array.astype(np.float32) for array in arrays]
+        loss = cross_entropy if form == "called" else tg.program(cross_entropy, fast=form == "fast")
+        self.run = tg.value_and_grad(loss, tuple(range(6)))
+        self.run(*self.given)
+        if form != "called":
+            loss.compile()
+            self.run(*self.given)
+
+    def time_step(self, batch: int, form: str) -> None:
+        """One call."""
+        self.run(*self.given)
+
+
+def cross_entropy(w: Any, b: Any, w2: Any, b2: Any, w3: Any, b3: Any, x: Any, labels: Any) -> Any:
+    """Of two hidden layers with rectifiers."""
+    z = np.maximum(np.maximum(x @ w + b, 0.0) @ w2 + b2, 0.0) @ w3 + b3
+    return (tg.logsumexp(z, 1) - (z * labels).sum(1)).mean()
+
+
 def jitted(function: Callable[[Any], Any], x: Any, points: bool = False) -> Callable[[], Any] | None:
     """The same by JAX, where that is installed; loops it would take minutes to compile."""
     try:
