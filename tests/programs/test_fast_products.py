@@ -97,3 +97,17 @@ def test_other_programs_have_the_bits_of_numpys_products() -> None:
     f.compile()
     f(x, y)
     assert np.array_equal(f(x, y), x @ y)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_products_with_vectors(dtype: Any) -> None:
+    x, y, z = (whole_numbers(shape, dtype, k) for k, shape in enumerate([(40,), (40, 70), (70,)], 20))
+
+    def f(x: Any, y: Any, z: Any) -> Any:
+        return (x @ y) @ z
+
+    value, found = code_of(f, x, y, z, driver=lambda f: tg.value_and_grad(f, (0, 1, 2)))(x, y, z)
+    assert value == f(x, y, z)
+    for a, b in zip(found, (y @ z, np.outer(x, z), x @ y), strict=True):
+        assert np.array_equal(a, b)
+    assert np.array_equal(code_of(lambda x, y: x @ y, x, y)(x, y), x @ y)

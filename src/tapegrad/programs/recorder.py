@@ -97,7 +97,7 @@ class Recorder(Crossings):
                 self.kept.append(own)
                 self.note(Copied(value, converted))
                 value = converted
-            elif type(own) is float and value.constant:
+            elif type(own) is float and value.constant and own is not t._data:
                 value = Value(np.array(own), constant=True)
             elif type(own) is float and not t._row and result._row:  # the row has the number itself
                 self.left(t, False)

@@ -136,7 +136,7 @@ def _followed_rule(opcode: int, values: Any, tracer: Tracer, way: int | None) ->
     if not tracked or TAPE.packers or not is_recording():
         return _apply_rule(opcode, values, way)
     way = way_of(opcode, of_numpy) if way is None else way
-    operands = tracer.operands(opcode, tuple([as_operand(value) for value in values]))
+    operands = tracer.operands(opcode, tuple([value if type(value) in KINDS else as_operand(value) for value in values]))
     data = tuple([t._data for t in operands])
     if shapes:
         if len(shapes) > 1:
@@ -268,7 +268,8 @@ def write_rule(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...],
     if opcode not in _ready:
         _load_partials(opcode, type(z) is float and len(operands) < 3)
     if type(z) is float and len(operands) < 3:
-        return retry(lambda: _scalar_row(opcode, operands, data, z), operands)
+        written = int(_scalar_row(opcode, operands, data, z))
+        return written if written > 0 else retry(lambda: _scalar_row(opcode, operands, data, z), operands)
 
     def attempt() -> Any:
         words = [word for t, a in zip(operands, data, strict=True) for word in (t._row, id(a))]
