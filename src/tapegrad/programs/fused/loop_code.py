@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapegrad.programs.fused.carried_values import carried_values, in_order
-from tapegrad.programs.fused.expressions import Effect, Expressions, Shape
+from tapegrad.programs.fused.expressions import Effect, Shape
 from tapegrad.programs.fused.lines import LANES, Lines
 from tapegrad.programs.fused.own_functions import LIMITS, own_function
 from tapegrad.programs.fused.own_loops import own_loop, replace_large
