@@ -50,6 +50,18 @@ def assert_same_curvature(leaves: Sequence[tg.Tensor], total: tg.Tensor, rtol: f
     expected = general.curve(directions)
     scale = np.max(np.abs(expected), initial=1.0)
     np.testing.assert_allclose(compiled.curve(directions), expected, rtol=rtol, atol=rtol * scale)
+    assert_same_single_product(leaves, total)
+
+
+def assert_same_single_product(leaves: Sequence[tg.Tensor], total: tg.Tensor) -> None:
+    """Assert that the walk which takes one product only, and leaves out what that does not need, gives the bits of the sweeps."""
+    any_product = linear_tape(leaves, [total], second=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LONG_ROWS", 0)
+        one_product = linear_tape(leaves, [total], second=True, once=True)
+    assert any_product is not None and one_product is not None
+    direction = np.cos(1.0 + np.arange(any_product.inputs))[:, None]
+    np.testing.assert_array_equal(one_product.curve(direction), any_product.curve(direction))
 
 
 def scalars(rule: Rule, point: Sequence[float]) -> tuple[list[tg.Tensor], tg.Tensor]:

@@ -279,6 +279,16 @@ def test_infinite_second_partials_do_not_reach_other_inputs() -> None:
     assert tg.hvp(f, x, np.ones(3)).tolist() == [np.inf, 10.0, 4.0]
 
 
+def test_a_product_leaves_nothing_behind_for_the_next_one() -> None:
+    f = numba.njit(lambda x: x[0] ** 1.5 * x[2] + x[1] * x[1] * x[2] + x[3])
+    v, points = np.array([1.0, 2.0, -1.0, 3.0]), [np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 2.0, 3.0, np.inf])]
+    shorter = numba.njit(lambda x: x[0] * x[0] * x[1])
+    for x in points * 3:
+        fresh = recording(f, (x,), curved=True).curve(v[:, None])[:, 0]
+        np.testing.assert_array_equal(tg.hvp(f, x, v), fresh)
+        assert tg.hvp(shorter, x[:2], v[:2]).tolist() == [2.0 * (v[0] * x[1] + v[1] * x[0]), 2.0 * v[0] * x[0]]
+
+
 def minor(rows: list[list[Fraction]], i: int, j: int) -> list[list[Fraction]]:
     return [row[:j] + row[j + 1 :] for k, row in enumerate(rows) if k != i]
 

@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad.numpy_arrays.array import Array
 from tapegrad.tensors.tensor import Tensor
 
-__all__ = ["Node", "Structure", "flatten", "flatten_like", "refuse_computed_attributes", "restore"]
+__all__ = ["Node", "Structure", "flatten", "flatten_like", "items_of", "refuse_computed_attributes", "restore"]
 
 
 class Node:
@@ -49,6 +49,12 @@ def _parts(value: Any) -> tuple[tuple[Any, ...], list[Any]] | None:
         names = tuple(field.name for field in dataclasses.fields(value))
         return names, [getattr(value, name) for name in names]
     return None
+
+
+def items_of(value: Any) -> list[Any]:
+    """What a container holds; nothing where it is none."""
+    parts = None if type(value) in _LEAVES else _parts(value)
+    return [] if parts is None else parts[1]
 
 
 def flatten(value: Any, leaves: list[Any], paths: list[str], path: str) -> Structure:

@@ -35,9 +35,6 @@ __all__ = [
 ]
 
 Vector = np.ndarray
-# Elements of inputs from which on a single product with a Hessian goes over the recorded gradient: what a linear tape with second
-# partials keeps of longer arrays leaves the caches. At 1e5 elements 5.6 instead of 10 ms.
-LONG = 1 << 16
 
 
 class Outputs:
@@ -226,7 +223,7 @@ class Derivative:
         self._gradient: list[Tensor] | None = None
         self._second_rows: Derivative | None = None
         self._linear: tuple[list[Tensor], list[Tensor]] | None = None
-        self._compiled = None if second and once and self.inputs > LONG else linear_tape(self.leaves, self.outputs, second, ends)
+        self._compiled = linear_tape(self.leaves, self.outputs, second, ends, second and once)
         self._second = second
 
     @property

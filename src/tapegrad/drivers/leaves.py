@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import as_dtype
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.deferred import look_up
-from tapegrad.drivers.containers import Structure, flatten, restore
+from tapegrad.drivers.containers import Structure, flatten, items_of, restore
 from tapegrad.drivers.numba_arguments import refuse_in_numba
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.classes import answering, class_given
@@ -310,9 +310,7 @@ def is_tracked(output: Any) -> bool:
     """Whether there is a tracked tensor in something."""
     if isinstance(output, Tensor):
         return output._row != 0
-    found: list[Any] = []
-    flatten(output, found, [], "")
-    return any(isinstance(leaf, Tensor) and leaf._row for leaf in found)
+    return any(map(is_tracked, items_of(output)))
 
 
 def copied(value: Any) -> Any:

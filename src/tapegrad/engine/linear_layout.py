@@ -17,7 +17,17 @@ Sweeps take the entries forwards or backwards, for several vectors (lanes) at on
 ENTRIES, ENTRY, CURVES, PROGRAM, PROGRAM_WORDS = 0, 1, 2, 3, 4
 FACTORS, FACTOR_COUNT, PLACE_OF, PLACES, WITH_SECOND = 5, 6, 7, 8, 9
 SECOND_TABLE, SECOND_SCALAR, SECOND_BLOCK = 10, 11, 12
-LINEAR_WORDS = 13
+ROLE, OWNERS, OWNER = 13, 14, 15
+LINEAR_WORDS = 16
+
+# What second partials are for: any product, or one that is taken once (see `single_roles`).
+ANY_PRODUCT, ONE_PRODUCT = 1, 2
+# What one product needs of a row: its tangent and how its adjoint changes (a row below it has a second partial by it), and its
+# adjoint (it has a second partial itself, or is above a row that has). Of a map: of its row the former, of its argument the latter.
+TURNS, BEARS = 1, 2
+# Rows that have places of their own: the first place, how many, and what has come to their adjoints and to the changes of these.
+OWNER_WORDS = 4
+UNTOUCHED, ALIKE, ELEMENTS = 0, 1, 2  # nothing yet; the same number for all elements, at the first place; all elements
 
 # An entry: kind and place (int32 each), first and second place (int32, -1 where there is none) or the word of its program, p, q.
 ENTRY_BYTES, CURVE_BYTES = 32, 24
@@ -27,8 +37,10 @@ PLAIN, CURVED_PLAIN, MAP, CURVED_MAP, HOSTED = 0, 1, 2, 3, 4
 # places of x and z; then dimensions, strides of x, strides of z, all in elements. In a curved map the adjoint of x gets what the
 # tangent of z gives, and the place of the adjoint to be multiplied into the factors stands there too: -1 if they are shared.
 # The first map of a row makes its tangent: it writes every element (`SETS`), or so many elements of the row are cleared before.
+# Where there is one product only, the roles say what the map is needed for.
 SETS = -1
-MAP_SIZE, MAP_RANK, MAP_KIND, MAP_FACTOR, MAP_X, MAP_Z, MAP_BAR, MAP_ROW, MAP_CLEAR, MAP_DIMENSIONS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+MAP_SIZE, MAP_RANK, MAP_KIND, MAP_FACTOR, MAP_X, MAP_Z, MAP_BAR, MAP_ROW, MAP_CLEAR, MAP_ROLES = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+MAP_DIMENSIONS = 10
 NUMBER_FACTOR, ARRAY_FACTOR = 0, 1
 
 SPECIAL_ROW = 1  # answer: there is a row that the compiled sweeps cannot take

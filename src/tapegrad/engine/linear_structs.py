@@ -33,6 +33,7 @@ Map = struct(
     1,  # a program starts at any word
     dimensions=[WORDS],
 )
+Owner = struct("Owner", {"place": 0, "size": 1, "adjoint": 2, "change": 3}, OWNER_WORDS)
 SecondPartials = struct("SecondPartials", {"numbers": 0, "uses": 6}, 12, numbers=[WORDS], uses=[WORDS])
 Linear = struct(
     "Linear",
@@ -42,6 +43,8 @@ Linear = struct(
     program=Column(Map),
     factors=DOUBLES,
     place_of=WORDS,
+    role=WORDS,
+    owner=Column(Owner),
     second_table=Column(SecondPartials),
 )
 

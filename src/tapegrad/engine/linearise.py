@@ -30,7 +30,7 @@ def begin_entry(linear, kind, place):
 
 
 @inline
-def begin_map(linear, kind, size, rank, factor_kind, factor, x, z, row, clear):
+def begin_map(linear, kind, size, rank, factor_kind, factor, x, z, row, clear, roles):
     """Append a map and its entry. After its dimensions come the strides of x and of z."""
     word = linear.program_words
     begin_entry(linear, kind, 0).program = word
@@ -44,8 +44,27 @@ def begin_map(linear, kind, size, rank, factor_kind, factor, x, z, row, clear):
     program.bar = 0
     program.row = row
     program.clear = clear
+    program.roles = roles
     linear.program_words = word + MAP_DIMENSIONS + 3 * rank
     return program
+
+
+@inline
+def roles_of_map(linear, slot, argument):
+    """What a map from an argument to a row is needed for: for everything, unless there is one product only."""
+    if linear.with_second != ONE_PRODUCT:
+        return TURNS | BEARS
+    return (linear.role[slot] & TURNS) | (linear.role[argument] & BEARS)
+
+
+@inline
+def add_owner(linear, place, size):
+    """Note a row that has places of its own, where there is one product only."""
+    if linear.with_second == ONE_PRODUCT:
+        owner = linear.owner[linear.owners]
+        linear.owners += 1
+        owner.place = place
+        owner.size = size
 
 
 @inline
@@ -65,17 +84,18 @@ def copy_words(target, source, count):
 
 
 @inline
-def structural_maps(sweep, linear, record, kind, place, places):
+def structural_maps(sweep, linear, record, kind, row, place, places):
     """The entries of a structural row: its maps, in which an entry has strides on both sides."""
     reads, scale = kind == GATHER, record.scale
     inner, before, clear = joined_width(record, kind), 0, SETS if reads else record.size
     for k in range(argument_count(record)):
         rank, offset, dimensions, strides, before = map_of(record, kind, k, inner, before, map_room(sweep))
         slot = argument_row(record, k)
-        if not wanted(sweep, slot):
+        roles = roles_of_map(linear, row, slot) if wanted(sweep, slot) else 0
+        if roles == 0:
             continue
         size, x, z = map_elements(rank, dimensions), places[slot] + (offset if reads else 0), place + (0 if reads else offset)
-        at = begin_map(linear, MAP, size, rank, NUMBER_FACTOR, scale, x, z, place, clear).dimensions
+        at = begin_map(linear, MAP, size, rank, NUMBER_FACTOR, scale, x, z, place, clear, roles).dimensions
         clear = 0
         copy_words(at, dimensions, rank)
         copy_words(from_element(at, (1 if reads else 2) * rank), strides, rank)
@@ -151,7 +171,7 @@ def factor_of(linear, written):
 
 
 @inline
-def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
+def elementwise_maps(tape, sweep, linear, record, opcode, row, place, places):
     """The entries of an elementwise row of arrays."""
     size, rank, arguments = record.size, record.dtype >> 8, argument_count(record)
     dimensions, rule = record_dimensions(record), tape.rules[opcode]
@@ -170,7 +190,8 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
     places_rank, clear = 1 if flat else rank, SETS
     for k in range(arguments):
         slot = argument_row(record, k)
-        if not wanted(sweep, slot):
+        roles = roles_of_map(linear, row, slot) if wanted(sweep, slot) else 0
+        if roles == 0:
             continue
         number = rule.partials[k]
         kind, factor = NUMBER_FACTOR, bits_of(1.0)
@@ -180,7 +201,7 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
             written = evaluate(sweep, loops, functions, number, size, rank, dimensions, (all_uses >> (4 * k)) & 15, out)
             kind, factor = factor_of(linear, written)
         x = places[slot]
-        at = begin_map(linear, MAP, size, places_rank, kind, factor, x, place, place, clear).dimensions
+        at = begin_map(linear, MAP, size, places_rank, kind, factor, x, place, place, clear, roles).dimensions
         clear = 0
         if flat:
             at[0] = size
@@ -201,16 +222,18 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
         reads = linear.second_table[opcode].uses[pair]
         loops = linear.second_block if opcode < COMMON else own_loops(sweep.kernels, opcode)
         written = evaluate(sweep, loops, 0, number, size, rank, dimensions, reads, out)
-        # The adjoint will be multiplied into it, which differs from element to element.
-        value = out[0]
-        for e in range(written, size):
-            out[e] = value
-        factor = linear.factor_count
-        linear.factor_count = factor + size
+        if linear.with_second == ONE_PRODUCT:
+            kind, factor = factor_of(linear, written)
+        else:  # the adjoint will be multiplied into it, which differs from element to element
+            value = out[0]
+            for e in range(written, size):
+                out[e] = value
+            kind, factor = ARRAY_FACTOR, linear.factor_count
+            linear.factor_count = factor + size
         for turn in range(1 if pair == 0 or pair == 2 or pair == 5 else 2):
             one, other = (a, b) if turn == 0 else (b, a)
             x, z = places[one], places[other]
-            program = begin_map(linear, CURVED_MAP, size, places_rank, ARRAY_FACTOR, factor, x, z, place, 0)
+            program = begin_map(linear, CURVED_MAP, size, places_rank, kind, factor, x, z, place, 0, TURNS | BEARS)
             program.bar = place if turn == 0 else -1
             at = program.dimensions
             if flat:
@@ -294,6 +317,8 @@ def linearise(tape, sweep, linear):
     linear.entries = 0
     linear.program_words = 0
     linear.factor_count = 0
+    linear.owners = 0
+    add_owner(linear, 0, linear.places)
     place = linear.places
     for slot in range(sweep.low, sweep.top + 1):
         if not is_active(tape, sweep, slot):
@@ -305,6 +330,7 @@ def linearise(tape, sweep, linear):
             own = plain_entry(tape, sweep, linear, slot, opcode, place, places)
             places[slot] = own
             if own == place:
+                add_owner(linear, place, 1)
                 place += 1
             continue
         kind, record = opcode - WIDE, record_of(tape, slot)
@@ -316,9 +342,10 @@ def linearise(tape, sweep, linear):
         if kind == HOST:
             begin_entry(linear, HOSTED, 0).program = slot
         elif kind < STRUCTURAL:
-            elementwise_maps(tape, sweep, linear, record, kind, place, places)
+            elementwise_maps(tape, sweep, linear, record, kind, slot, place, places)
         else:
-            structural_maps(sweep, linear, record, kind, place, places)
+            structural_maps(sweep, linear, record, kind, slot, place, places)
+        add_owner(linear, place, record.size)
         place += record.size
     linear.places = place
     return 0

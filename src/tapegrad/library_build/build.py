@@ -77,9 +77,9 @@ def _compiled(text: str) -> tuple[list[Function], list[str]]:
 
 def _parts_of_recordings() -> dict[str, Lazy]:
     """What compiled functions need: text of its own modules, since it shares Numba's types with them."""
-    from tapegrad.nopython.tape import lane_sweeps, matrix_programs, reverse_sweep, sweep_entries
+    from tapegrad.nopython.tape import lane_sweeps, matrix_programs, reverse_sweep, sweep_along, sweep_entries
 
-    modules = lane_sweeps, reverse_sweep, matrix_programs
+    modules = lane_sweeps, reverse_sweep, sweep_along, matrix_programs
     found = [lazy for module in modules for lazy in vars(module).values() if isinstance(lazy, Lazy)]
     return {sweep_entries.PREFIX + lazy.function.__name__: lazy for lazy in found}
 

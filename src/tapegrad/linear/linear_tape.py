@@ -5,7 +5,6 @@ The tape itself is not needed any more once a linear tape is written, so a produ
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,58 +18,33 @@ from tapegrad.autograd.sweep_memory import Sweep, borrow
 from tapegrad.engine import LANES
 from tapegrad.engine import layout as at
 from tapegrad.engine import linear_layout as lin
-from tapegrad.kernels.entries import KERNEL_WORDS
 from tapegrad.linear.hosted_rows import HostedRow
+from tapegrad.linear.linear_entries import entry_of, load_needed, second_words
 from tapegrad.tape.tape import TAPE, words_of
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, is_leaf, register_leaf
 
-__all__ = ["LinearTape", "entry_of", "linear_tape"]
+__all__ = ["LinearTape", "linear_tape"]
 
 _ADDRESS = TAPE.address
 MOST_PLACES = 2**31 - 1  # places are int32
-NEEDED = ("partial_block", "gather_block", "scalar_partials")  # kernels of the engine that evaluate partials
 Matrix = np.ndarray
 ONE, SOME, MANY = LANES
 # Of arrays this long on the average a few vectors take less time one by one than in a block of eight: three take 1.1 instead of
 # 4.4 ms at 1e5 elements, 24 instead of 34 microseconds at 1e3.
 # Where a block leaves the caches that is so up to six: five take 3.1 instead of 7.1 ms at 1.3e6 places.
 LONG_ROWS, FEW, MORE, LARGE = 64, 4, 6, 1 << 22
+# Elements of inputs from which on rows of Python's, which a single product with a Hessian cannot walk through once, are better
+# left to the recorded gradient: what a linear tape with second partials keeps of longer arrays leaves the caches.
+LONG = 1 << 16
 CACHED = 1 << 25  # bytes that sweeps work on up to which many lanes are faster than some; beyond, memory decides
+POOLED = 1 << 24  # bytes of memory that one call needs up to which the pool keeps it for the next one
 FLOAT64 = np.dtype(np.float64)
 
 
-@functools.cache
-def _module() -> Any:
-    """What holds the sweeps: a built engine has them, else they are compiled apart from the rest."""
-    TAPE.load()
-    if hasattr(TAPE.kernels, "linearise"):
-        return TAPE.kernels
-    from tapegrad.kernels import kernel_files
-
-    return kernel_files.load_linear()
-
-
-@functools.cache
-def entry_of(name: str) -> Any:
-    """A compiled function that works on linear tapes, by name."""
-    return getattr(_module(), name).get()
-
-
-@functools.cache
-def _second_words() -> tuple[int, int, int]:
-    """Addresses of the table of second partials and of the kernels that evaluate them."""
-    return _module().second_partials.ctypes.data, entry_of("second_scalar"), entry_of("second_block")
-
-
-@functools.cache
-def _load_needed() -> None:
-    """Load the kernels of the engine that evaluate partials."""
-    for name in NEEDED:
-        TAPE.kernel_table[KERNEL_WORDS[name]] = getattr(TAPE.kernels, name).get()
-
-
-def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: bool = False, ends: bool = False) -> LinearTape | None:
+def linear_tape(
+    leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: bool = False, ends: bool = False, once: bool = False
+) -> LinearTape | None:
     """The linear tape from leaves to outputs.
 
     Parameters
@@ -80,11 +54,14 @@ def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: boo
         Whether second partials are wanted. There is one output then.
     ends : bool
         Whether leaves may be results of operations, which count as independent of each other and of what they were made of.
+    once : bool
+        Whether one product with second partials is all that it is for.
 
     Returns
     -------
     LinearTape or None
-        None if a row between them is one that the compiled sweeps cannot take, or a leaf comes twice or is a result of operations.
+        None if a row between them is one that the compiled sweeps cannot take, or a leaf comes twice or is a result of operations;
+        or where another way to the one product is quicker.
 
     Raises
     ------
@@ -99,7 +76,7 @@ def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: boo
         if t._row < 0:
             register_leaf(t)
     sizes = [_size(t) for t in leaves]
-    tape = LinearTape(sum(sizes), second)
+    tape = LinearTape(sum(sizes), second, once)
     if not any(t._row for t in outputs):
         tape.outputs = [(-1, _size(t)) for t in outputs]
         tape.places = tape.inputs
@@ -120,6 +97,15 @@ def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: boo
         state.finish()
     tape.forget_rows()
     return tape if done else None
+
+
+def _room(count: int) -> Matrix:
+    """Memory of numbers. What one call alone needs, and most of which it never touches, would drive all else out of the pool."""
+    return _pooled(count) if 8 * count <= POOLED else np.empty(count)
+
+
+def _pooled(count: int) -> Matrix:
+    return large_empty((count,), FLOAT64)
 
 
 def _size(t: Tensor) -> int:
@@ -145,8 +131,8 @@ class LinearTape:
         First place and number of elements of each output; place -1 for one that depends on no leaf.
     """
 
-    def __init__(self, inputs: int, second: bool) -> None:
-        self.inputs, self.places, self.second = inputs, inputs, second
+    def __init__(self, inputs: int, second: bool, once: bool = False) -> None:
+        self.inputs, self.places, self.second, self._once = inputs, inputs, second, once
         self.outputs: list[tuple[int, int]] = []
         self.header = np.zeros(lin.LINEAR_WORDS, np.int64)
         self.address = address_of(self.header)
@@ -166,8 +152,8 @@ class LinearTape:
         """Write the rows of a planned pass; False if there is one that cannot be."""
         header, planned = self._words, state.words
         if self.second:
-            header[lin.WITH_SECOND] = 1
-            header[lin.SECOND_TABLE], header[lin.SECOND_SCALAR], header[lin.SECOND_BLOCK] = _second_words()
+            header[lin.WITH_SECOND] = lin.ANY_PRODUCT
+            header[lin.SECOND_TABLE], header[lin.SECOND_SCALAR], header[lin.SECOND_BLOCK] = second_words()
         if entry_of("measure_linear")(_ADDRESS, state.address, self.address) or self.inputs + header[lin.PLACES] > MOST_PLACES:
             return False
         self._low, top, entries = planned[at.LOW], planned[at.TOP], header[lin.ENTRIES]
@@ -178,20 +164,36 @@ class LinearTape:
             if slot >= self._low and state.offsets[slot] != at.UNSEEN:
                 self._row_places[slot - self._low] = place
             place += size
+        header[lin.PLACE_OF] = address_of(self._row_places) - 8 * self._low
+        if self._once and not self._find_roles(state) and self.inputs > LONG:
+            return False
         self.memory = [
             np.empty(lin.ENTRY_BYTES * entries // 8 + 1, np.int64),
             np.empty(lin.CURVE_BYTES * entries // 8 + 1 if self.second else 1),
             np.empty(header[lin.PROGRAM_WORDS] + 1, np.int64),
-            large_empty((header[lin.FACTOR_COUNT] + 1,), FLOAT64),
+            (_room if self._once else _pooled)(header[lin.FACTOR_COUNT] + 1),
         ]
         for word, array in zip((lin.ENTRY, lin.CURVES, lin.PROGRAM, lin.FACTORS), self.memory, strict=True):
             header[word] = address_of(array)
-        header[lin.PLACE_OF] = address_of(self._row_places) - 8 * self._low
         header[lin.PLACES] = self.inputs
-        _load_needed()
+        load_needed()
         entry_of("linearise")(_ADDRESS, state.address, self.address)
         self.places = header[lin.PLACES]
         return self._add_hosts()
+
+    def _find_roles(self, state: Sweep) -> bool:
+        """Find what the one product needs of each row; False if it is not taken in one walk: rows are short, or Python's."""
+        header = self._words
+        if header[lin.PLACES] < LONG_ROWS * header[lin.ENTRIES]:
+            return False
+        roles = self._roles = np.zeros(len(self._row_places), np.int64)
+        header[lin.ROLE] = address_of(roles) - 8 * self._low
+        if entry_of("find_roles")(_ADDRESS, state.address, self.address):
+            return False
+        self._owners = np.empty(lin.OWNER_WORDS * (len(roles) + 1), np.int64)
+        header[lin.OWNER] = address_of(self._owners)
+        header[lin.WITH_SECOND] = lin.ONE_PRODUCT
+        return True
 
     def _add_hosts(self) -> bool:
         """Keep what the rows need whose derivative is Python; False if one runs itself or lacks what is wanted."""
@@ -271,6 +273,8 @@ class LinearTape:
 
     def curve(self, tangents: Matrix) -> Matrix:
         """Products of the Hessian with the columns of a matrix of shape (inputs, k)."""
+        if self._words[lin.WITH_SECOND] == lin.ONE_PRODUCT:
+            return self._curve_once(tangents)
         self.weigh()
 
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
@@ -283,6 +287,17 @@ class LinearTape:
             out[...] = bars[: self.inputs, : out.shape[1]]
 
         return self._in_blocks(tangents, self.inputs, sweep)
+
+    def _curve_once(self, tangents: Matrix) -> Matrix:
+        """Column by column, of which there is one as a rule."""
+        ((place, _),) = self.outputs
+        products = np.zeros(tangents.shape[::-1]) if place < 0 else np.empty(tangents.shape[::-1])
+        dots, bars, changes = (_room(self.places) for _ in range(3))
+        for column, product in zip(tangents.T if place >= 0 else (), products, strict=False):
+            direction = np.ascontiguousarray(column, np.float64)
+            entry_of("push_once")(self.address, address_of(dots), address_of(direction))
+            entry_of("curve_once")(self.address, *map(address_of, (dots, direction, bars, changes, product)), place)
+        return products.T
 
     def weigh(self) -> None:
         """Multiply the adjoints of the one output into second partials, unless that was done."""
@@ -349,6 +364,7 @@ class LinearTape:
 
     def _in_blocks(self, columns: Matrix, rows: int, sweep: Callable[[int, Matrix, Matrix], None]) -> Matrix:
         """Sweep over all columns, several lanes at once."""
+        assert self._words[lin.WITH_SECOND] != lin.ONE_PRODUCT, "this tape has what one product needs, and no more"
         count = columns.shape[1]
         if count == ONE:
             results = np.empty((rows, ONE))

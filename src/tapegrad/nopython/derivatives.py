@@ -15,8 +15,9 @@ from tapegrad.linear.front_passes import FrontPass
 from tapegrad.nopython.recorder import Recorder
 from tapegrad.nopython.tape.column_memory import give_back, take
 from tapegrad.nopython.tape.columns import PAIRS, PARTIAL_COLUMN, ROW_COLUMN, ROWS, SECOND_COLUMN, TRIPLET_COLUMN, TRIPLETS
-from tapegrad.nopython.tape.lane_sweeps import CURVE, PULL, PUSH, curve_along, curve_once, weigh
+from tapegrad.nopython.tape.lane_sweeps import CURVE, PULL, PUSH, curve_once, weigh
 from tapegrad.nopython.tape.reverse_sweep import sweep
+from tapegrad.nopython.tape.sweep_along import curve_along
 
 __all__ = ["Recording", "flatten", "gradient"]
 
@@ -168,7 +169,7 @@ class Recording:
         columns, found = self.columns, np.empty(self.inputs)
         seeds = np.ascontiguousarray(cotangents, np.float64)
         with self._lock:
-            bars = columns.room("bar", 2 * (int(columns.header[ROWS]) + 1))
+            bars = columns.zeros(2 * (int(columns.header[ROWS]) + 1))
             rows = _at(self.outs), self.results
             curve_along.get()(columns.address, _at(bars), *rows, _at(seeds), _at(found), self.inputs)
         return found

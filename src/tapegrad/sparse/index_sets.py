@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.engine import linear_layout as lin
 from tapegrad.engine import set_layout as at
-from tapegrad.linear.linear_tape import entry_of
+from tapegrad.linear.linear_entries import entry_of
 
 __all__ = ["IndexSets"]
 

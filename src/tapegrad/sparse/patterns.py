@@ -15,7 +15,8 @@ import numpy as np
 
 from tapegrad.engine import linear_layout as lin
 from tapegrad.linear.hosted_rows import HostedRow
-from tapegrad.linear.linear_tape import LinearTape, entry_of
+from tapegrad.linear.linear_entries import entry_of
+from tapegrad.linear.linear_tape import LinearTape
 from tapegrad.sparse.hosted_structure import edges_of, factor_lines, multiplies, spread
 from tapegrad.sparse.index_sets import IndexSets
 

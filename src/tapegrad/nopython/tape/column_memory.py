@@ -58,10 +58,12 @@ class Columns:
         Adjoints of rows, for the sweeps that follow a recording.
     tangents, weights : ndarray of float64
         Tangents of rows, and second partials times adjoints, for sweeps that need them.
+    cleared : ndarray of float64
+        Zeros between sweeps: adjoints of rows for one that clears what it is done with.
     """
 
     __slots__ = (
-        "__weakref__", "_inputs", "address", "bar", "changes", "header", "partials", "rows", "seconds", "tangents",
+        "__weakref__", "_inputs", "address", "bar", "changes", "cleared", "header", "partials", "rows", "seconds", "tangents",
         "triplets", "weights",
     )  # fmt: skip
 
@@ -69,7 +71,7 @@ class Columns:
         self.header = np.zeros(WORDS, np.int64)
         self.header[GROW], self.header[GROW_TRIPLETS], self.header[OWNER] = id(_grow), id(_grow_triplets), id(self)
         self.address = int(self.header.ctypes.data)
-        self.bar = self.tangents = self.weights = self.changes = np.empty(0)
+        self.bar = self.tangents = self.weights = self.changes = self.cleared = np.empty(0)
         self.triplets, self.seconds = np.empty(0, np.int32), np.empty(0)
         self.rows = np.empty(0, np.int32)
         self.partials = np.empty(0)
@@ -156,17 +158,23 @@ class Columns:
             setattr(self, name, array)
         return array
 
+    def zeros(self, size: int) -> np.ndarray:
+        """Zeros, at least so many, for a sweep that leaves nothing else behind."""
+        if self.cleared.size < size:
+            self.cleared = np.zeros(size + size // 8)
+        return self.cleared
+
     def dissolve(self) -> None:
         """Give the memory back, whoever still refers to the object: errors of the compiler, which it keeps, hold frames."""
         KNOWN.pop(self.address, None)
         self.rows = self.triplets = np.empty(0, np.int32)
-        self.partials = self.seconds = self.changes = self.bar = self.tangents = self.weights = np.empty(0)
+        self.partials = self.seconds = self.changes = self.bar = self.tangents = self.weights = self.cleared = np.empty(0)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
         arrays = (self.header, self.rows, self.partials, self.triplets, self.seconds, self.bar, self.tangents, self.weights)
-        return sum(int(array.nbytes) for array in (*arrays, self.changes))
+        return sum(int(array.nbytes) for array in (*arrays, self.changes, self.cleared))
 
 
 def _grow(columns: Columns, count: int) -> None:

@@ -17,10 +17,9 @@ from numba.core import cgutils, types
 from numba.core.extending import intrinsic
 
 from tapegrad.compilation.jit import always_inline
-from tapegrad.nopython.tape import columns
 from tapegrad.nopython.tape.sweep_entries import f64, i32, matrix, sweep_entry, tape_of
 
-__all__ = ["CURVE", "PULL", "PUSH", "curve_along", "curve_once", "weigh"]
+__all__ = ["CURVE", "MASK", "PULL", "PUSH", "U", "clear", "curve_once", "weigh"]
 
 MASK = 0x7FFFFFFF
 U = np.uint64  # an index that cannot be negative saves the test for those that count from the end
@@ -320,54 +319,5 @@ def curve_once(recording, dots, adjoints, ends, results, cotangents, direction, 
             add_2(bars, 2 * target, bars, 2 * row, p)
         first = reference < 0
     for i in range(inputs):
-        found[i] = bars[2 * (i + 1) + 1]
-    return 0
-
-
-@intrinsic
-def fused(typingctx: Any, x: Any, y: Any, z: Any) -> Any:
-    """``x * y + z``."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return columns.fused(builder, *args)
-
-    return types.float64(types.float64, types.float64, types.float64), write
-
-
-@always_inline
-def absolute(x, y):
-    """The absolute-zero product."""
-    return 0.0 if x == 0.0 or y == 0.0 else x * y
-
-
-@sweep_entry(7)
-def curve_along(recording, adjoints, ends, results, cotangents, products, inputs):
-    """The direction with which the rows were recorded: adjoints and their tangents in one pass backwards."""
-    rows, partials, last, pairs = tape_of(recording)
-    changes, bars = f64(recording.change_column, pairs), f64(adjoints, 2 * (last + 1))
-    outs, seeds, found = i32(ends, results), f64(cotangents, results), f64(products, inputs)
-    clear(bars, 2 * (last + 1))
-    for j in range(results):
-        if 0 < outs[j] <= last:
-            bars[2 * outs[j]] += seeds[j]
-    row = last
-    g, turn = bars[2 * last], bars[2 * last + 1]
-    sound = (g - g) + (turn - turn)
-    for k in range(pairs - 1, -1, -1):
-        reference = rows[U(k)]
-        target = reference & MASK
-        if target < row:
-            p, q, to = partials[U(k)], changes[U(k)], U(2 * target)
-            if (p - p) + (q - q) + sound == 0.0:
-                bars[to] = fused(g, p, bars[to])
-                bars[to + U(1)] = fused(turn, p, fused(g, q, bars[to + U(1)]))
-            else:  # infinite or nan
-                bars[to] += absolute(g, p)
-                bars[to + U(1)] += absolute(turn, p) + absolute(g, q)
-        if reference < 0:
-            row -= 1
-            g, turn = bars[U(2 * row)], bars[U(2 * row + 1)]
-            sound = (g - g) + (turn - turn)
-    for i in range(found.size):
         found[i] = bars[2 * (i + 1) + 1]
     return 0
