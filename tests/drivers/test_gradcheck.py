@@ -283,3 +283,13 @@ def test_dtypes_of_gradients_are_checked() -> None:
 def test_inputs_may_be_results(function: Any) -> None:
     x = leaf([1.0, 2.0])
     assert gradcheck(function, x * 2.0) and gradcheck(lambda x, y: function(x) * y, (x, leaf([3.0, 1.0]) * 0.5))
+
+
+@MODES
+@over("part", [lambda x: x, lambda x: x.reshape(4), lambda x: x.T, lambda x: x[0], lambda x: x.unbind(1)])
+def test_outputs_may_be_views_of_the_input(part: Callable[[tg.Tensor], Any], fast_mode: bool) -> None:
+    assert gradcheck(part, leaf([[1.0, 2.0], [3.0, 4.0]]), fast_mode=fast_mode)
+
+
+def test_inputs_may_be_empty() -> None:
+    assert gradcheck(lambda x: x * 2.0, tg.empty(4, 0, requires_grad=True))

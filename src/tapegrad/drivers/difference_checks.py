@@ -61,7 +61,7 @@ def tracked_inputs(arguments: tuple[Any, ...]) -> dict[int, Tensor]:
                 UserWarning,
                 stacklevel=3,
             )
-        if any(stride == 0 and extent > 1 for stride, extent in zip(array.strides, array.shape, strict=True)):
+        if array.size and any(stride == 0 and extent > 1 for stride, extent in zip(array.strides, array.shape, strict=True)):
             raise RuntimeError(
                 f"The {k}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be "
                 "able to compute the numerical gradients correctly. You should call .contiguous on the input before passing it to "
@@ -110,9 +110,9 @@ class Check:
             self.check_dtypes(outputs, places)
 
     def values(self, places: Sequence[int]) -> list[Array]:
-        """Values of some outputs at the point as it stands."""
+        """Values of some outputs at the point as it stands, copied: an output may be a view of the input that is moved."""
         outputs = outputs_of(self.func(*self.arguments))
-        return [array_of(outputs[k]) for k in places]
+        return [array_of(outputs[k]).copy() for k in places]
 
     def difference(self, move: Callable[[float], None], places: Sequence[int]) -> list[Array]:
         """Central difference quotients of some outputs.
