@@ -434,3 +434,13 @@ def test_variable_shares_memory():
 def test_variable_needs_a_tensor():
     with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
         tg.Variable([1.0])
+
+
+@each("made", [lambda: tg.tensor(np.float64(1.5)), lambda: tg.tensor([np.float64(1.5), 2]), lambda: tg.as_tensor(np.float64(1.5))])
+def test_a_number_of_numpy_keeps_its_dtype_whatever_the_default(made):
+    before = tg.get_default_dtype()
+    tg.set_default_dtype(tg.float32)
+    try:
+        assert made().dtype == tg.float64
+    finally:
+        tg.set_default_dtype(before)

@@ -116,12 +116,11 @@ def _leaf_type(leaf: Any) -> DType:
                 "use tg.stack or tg.cat to join tensors"
             )
         return values.dtype
-    # numpy.float64 is a Python float, and like one it takes the default dtype.
+    if issubclass(type(leaf), np.generic) and not isinstance(leaf, str | bytes | complex):
+        return dtypes.as_dtype(leaf.dtype)  # numpy.float64 too, though it is a Python float
     for kind in (bool, int, float):
         if isinstance(leaf, kind):
             return number_type(kind)
-    if issubclass(type(leaf), np.generic):
-        return dtypes.as_dtype(leaf.dtype)
     if isinstance(leaf, str | bytes):
         raise TypeError(f"new(): invalid data type '{type(leaf).__name__}': a tensor holds numbers, not {leaf!r}")
     if isinstance(leaf, complex):
