@@ -321,3 +321,38 @@ def test_values_that_do_not_broadcast_are_not_added_at_a_number() -> None:
         RuntimeError, match=re.escape("value tensor of shape [2, 4] cannot be broadcast to indexing result of shape [4]")
     ):
         tg.index_put(I(MATRIX), (I(0),), I(MATRIX[:2]), accumulate=True)
+
+
+NOWHERE = {
+    "scatter": lambda x, i, v: tg.scatter(x, 0, i, v),
+    "scatter of a number": lambda x, i, v: tg.scatter(x, 0, i, 2.0) + 0.0 * v.sum(),
+    "scatter_add": lambda x, i, v: tg.scatter_add(x, 0, i, v),
+    "scatter_reduce": lambda x, i, v: tg.scatter_reduce(x, 0, i, v, "sum"),
+    "scatter_reduce without self": lambda x, i, v: tg.scatter_reduce(x, 0, i, v, "amax", include_self=False),
+}
+
+
+@over("name", NOWHERE)
+@over(("index", "values"), [((0,), (2, 2)), ((0, 4), (0, 4)), ((0, 4), (3,)), ((2, 0), (2, 2))])
+def test_an_index_without_elements_fits_to_values_of_any_shape(name: str, index: tuple[int, ...], values: tuple[int, ...]) -> None:
+    x, v = leaf([[1.0, 2.0], [3.0, 4.0]]), leaf(np.ones(values))
+    result = NOWHERE[name](x, tg.zeros(index, dtype=tg.int64), v)
+    assert result.tolist() == x.tolist()
+    result.sum().backward()
+    assert_values(x.grad, np.ones((2, 2)))
+    assert_values(v.grad, np.zeros(values))
+
+
+def test_an_index_without_elements_fits_to_a_number() -> None:
+    assert tg.scatter_reduce(I(5.0), 0, tg.zeros(0, dtype=tg.int64), tg.zeros(0), "sum").item() == 5.0
+
+
+@over("dtype", [tg.float32, tg.int64, tg.bool])
+def test_what_is_reduced_has_the_dtype_of_its_target(dtype: Any) -> None:
+    for call in (
+        lambda x, v: tg.scatter_reduce(x, 0, I([0, 1]), v, "sum"),
+        lambda x, v: tg.index_reduce(x, 0, I([0, 1]), v, "prod"),
+        lambda x, v: x.scatter_reduce_(0, I([0, 1]), v, "sum"),
+    ):
+        with pytest.raises(RuntimeError, match=r"Expected self\.dtype to be equal to src\.dtype"):
+            call(tg.zeros(2), tg.ones(2, dtype=dtype))

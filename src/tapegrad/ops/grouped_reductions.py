@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.ops import elementwise
@@ -19,9 +20,9 @@ from tapegrad.ops.indexing import getitem
 from tapegrad.ops.joining import cat
 from tapegrad.ops.reductions import is_normal
 from tapegrad.ops.scans import exclusive_product
+from tapegrad.ops.scattering import nothing_of
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.axes import axis
-from tapegrad.recording.casting import cast, common_dtype
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
@@ -59,18 +60,21 @@ def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
     """
     a, places, b = array_of(x), array_of(index), array_of(src)
     position = axis(dim, a.ndim)
-    if places.ndim != a.ndim or b.ndim != a.ndim:
+    _check(x, places, src, reduce, "scatter_reduce")
+    if places.size and {max(t.ndim, 1) for t in (places, b)} != {max(a.ndim, 1)}:
         raise ShapeError("Index tensor must have the same number of dimensions as self tensor, and as src tensor")
+    if not a.ndim:
+        row = scatter_reduce(reshape(x, (1,)), 0, reshape(index, (-1,)), reshape(src, (-1,)), reduce, include_self=include_self)
+        return reshape(row, ())
+    if not places.size:
+        places, src = places.reshape((0,) * a.ndim), nothing_of(src, a.ndim)
+        b = array_of(src)
     fits = all(n <= m for n, m in zip(places.shape, b.shape, strict=True))
     if not fits or any(n > m for k, (n, m) in enumerate(zip(places.shape, a.shape, strict=True)) if k != position):
         raise ShapeError(
             f"Expected index {list(places.shape)} to be smaller than self {list(a.shape)} apart from dimension {dim} and to be "
             f"smaller size than src {list(b.shape)}"
         )
-    _check(places, reduce, "scatter_reduce")
-    if not a.ndim:
-        row = scatter_reduce(reshape(x, (1,)), 0, reshape(index, (1,)), reshape(src, (1,)), reduce, include_self=include_self)
-        return reshape(row, ())
     found, wrong = along(places, position, a.shape)
     _check_found(places, wrong, a.shape[position])
     if b.shape != places.shape:
@@ -107,7 +111,7 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
     position = axis(dim, a.ndim)
     if reduce == "sum":
         raise RuntimeError("index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got sum; use index_add")
-    _check(places, reduce, "index_reduce")
+    _check(x, places, source, reduce, "index_reduce")
     if not a.ndim and not b.ndim:
         row = index_reduce(reshape(x, (1,)), 0, index, reshape(source, (1,)), reduce, include_self=include_self)
         return reshape(row, ())
@@ -122,11 +126,16 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
     return _reduced(_INDEX, x, found, source, reduce, include_self)
 
 
-def _check(places: Array, reduce: str, name: str) -> None:
+def _check(x: Tensor, places: Array, src: Tensor, reduce: str, name: str) -> None:
     if reduce not in _NUMBERS:
         raise RuntimeError(f"{name}: reduce argument must be one of sum, prod, mean, amax, amin, got {reduce}")
     if places.dtype.kind != "i":
         raise RuntimeError(f"{name}(): Expected dtype int64 for index, got {places.dtype}")
+    if array_of(x).dtype != array_of(src).dtype:
+        raise RuntimeError(
+            f"{name}(): Expected self.dtype to be equal to src.dtype, got {type_name(array_of(x).dtype)} and "
+            f"{type_name(array_of(src).dtype)}"
+        )
 
 
 def _check_found(places: Array, wrong: int, length: int) -> None:
@@ -153,10 +162,9 @@ class _Groups(NamedTuple):
 
 
 def _reduced(ops: dict[str, Structural], x: Tensor, places: Places, src: Tensor, reduce: str, include_self: bool) -> Tensor:
-    dtype = common_dtype((array_of(x), array_of(src)))
+    dtype = array_of(x).dtype
     if reduce == "mean" and dtype.kind == "b":
         raise NotImplementedError("means of bools are not implemented; convert the tensors to a number's dtype")
-    x, src = cast(x, dtype), cast(src, dtype)
     a = array_of(x)
     wide = np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize == 2 else dtype
     result, own, counts = np.array(a, wide, order="C"), None, None

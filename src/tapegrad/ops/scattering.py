@@ -109,10 +109,11 @@ def _scattered(op: Structural, x: Tensor, dim: int, index: Tensor, src: Tensor, 
             f"{type_name(array_of(src).dtype)}"
         )
     if not places.size:
-        places = places.reshape((0,) * max(len(shape), 1))
+        rank = max(len(shape), 1)
+        places, src = places.reshape((0,) * rank), nothing_of(src, rank) if by_element else src
     if max(places.ndim, 1) != max(len(shape), 1):
         raise ShapeError(f"Index tensor must have the same number of dimensions as self tensor, got {places.ndim} and {len(shape)}")
-    if by_element and places.size and max(array_of(src).ndim, 1) != max(len(shape), 1):
+    if by_element and max(array_of(src).ndim, 1) != max(len(shape), 1):
         raise ShapeError(
             f"Index tensor must have the same number of dimensions as src tensor, got {places.ndim} and {array_of(src).ndim}"
         )
@@ -140,6 +141,11 @@ def _scattered(op: Structural, x: Tensor, dim: int, index: Tensor, src: Tensor, 
         np.multiply.at(result.reshape(-1), found.at, array_of(src).reshape(-1))
         return apply(op, (x, src), result)
     return put_at(x, found, src, op)
+
+
+def nothing_of(x: Tensor, rank: int) -> Tensor:
+    """No element of a tensor, in so many dimensions: an index without elements fits to values of any shape."""
+    return reshape(getitem(reshape(x, (-1,)), slice(0, 0)), (0,) * rank)
 
 
 def _no_product_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
