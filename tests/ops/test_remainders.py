@@ -1,6 +1,7 @@
 """Remainders and whole quotients of large arrays: NumPy's bits, whatever the numbers, and slopes of whole quotients."""
 
 import numpy as np
+import pytest
 from engine_fixtures import numbers
 from many_cases import each
 
@@ -46,3 +47,28 @@ def test_slopes_by_the_divisor_are_whole_quotients(pair: str) -> None:
     divisor = tg.tensor(y, requires_grad=True)
     tg.remainder(tg.tensor(x), divisor).sum().backward()
     np.testing.assert_array_equal(numbers(divisor.grad), -np.floor_divide(x, y))
+
+
+BY_ZERO = {
+    "operator": lambda x, y: x % y,
+    "reflected": lambda x, y: 7 % y,
+    "remainder": tg.remainder,
+    "fmod": tg.fmod,
+    "in place": lambda x, y: x.remainder_(y),
+}
+
+
+@each("name", BY_ZERO)
+@each("divisor", [tg.tensor([0, 1]), tg.tensor(0), tg.tensor([0, 1], dtype=tg.uint8)])
+def test_integers_have_no_remainder_by_zero(name, divisor):
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        BY_ZERO[name](tg.tensor([7, 8]), divisor)
+
+
+def test_floats_have_a_remainder_by_zero_that_is_no_number():
+    assert np.isnan((tg.tensor([7, 8]) % 0.0).numpy()).all() and np.isnan((tg.tensor([7.0]) % tg.tensor([0])).numpy()).all()
+
+
+def test_no_integers_may_be_divided_by_zero():
+    nothing = tg.zeros(0, dtype=tg.int64)
+    assert (nothing % 0).tolist() == (nothing // 0).tolist() == []

@@ -57,7 +57,7 @@ def floored_quotient(x: Any, y: Any) -> Any:
     dtype = dtypes.result_type(x, y)
     with quiet():
         a, b = a.astype(dtype), b.astype(dtype)
-    if dtype.kind != "f" and not np.all(b):
+    if dtype.kind != "f" and a.size and not np.all(b):
         raise RuntimeError("ZeroDivisionError: integer division by zero")
     with quiet():
         return np.asarray(LARGE[np.floor_divide](a, b) if max(a.size, b.size) > SMALL else np.floor_divide(a, b))

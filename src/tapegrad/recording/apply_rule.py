@@ -15,7 +15,7 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quie
 from tapegrad.arrays.sizes import check_count
 from tapegrad.engine.layout import UNSUPPORTED
 from tapegrad.errors import ShapeError
-from tapegrad.kernels.opcodes import USES, is_quick
+from tapegrad.kernels.opcodes import OPCODES, USES, is_quick
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import BY_LOOP, float_at_the_edge, forward, number_forward, way_of
 from tapegrad.rules.table import COMMON, RULES
@@ -26,9 +26,10 @@ from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import FLOATS, KINDS, Tensor, as_operand, is_recording, make, retry
 from tapegrad.tensors.tracers import Tracer, of_thread
 
-__all__ = ["PROMOTION", "apply_rule", "check_broadcast", "record", "result_dtype", "write_rule"]
+__all__ = ["DIVISIONS", "PROMOTION", "apply_rule", "check_broadcast", "record", "result_dtype", "write_rule"]
 
 _ADDRESS = TAPE.address
+DIVISIONS = frozenset({OPCODES["remainder"], OPCODES["fmod"]})  # of integers, which have none by zero
 # By classes of operands whose dtypes are promoted by other rules than PyTorch's: gives operands that have been, or the result.
 PROMOTION: dict[type, Callable[[int, tuple[Any, ...]], Any]] = {}
 
@@ -198,6 +199,8 @@ def _apply_rule(opcode: int, values: tuple[Any, ...], way: int | None) -> Tensor
         z = _value_on_numbers(opcode, way, data)
     else:
         check_broadcast(*data)
+        if opcode in DIVISIONS and dtype.kind != "f" and not of_numpy and all(map(np.size, data)) and not np.all(data[1]):
+            raise RuntimeError("ZeroDivisionError: remainder of an integer division by zero")
         z = _value_on_arrays(opcode, of_numpy and way != BY_LOOP, data, dtype)
     tracked = any(t._row for t in operands) and is_recording()
     numbers = [not isinstance(value, Tensor) for value in values] if TAPE.packers else None
