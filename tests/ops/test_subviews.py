@@ -234,3 +234,9 @@ def test_as_strided_scatter_of_columns_gives_nothing_to_what_falls_between() -> 
     (tg.as_strided_scatter((x * 1.0)[:, ::2], src, (3,), (1,), 2) * weights).sum().backward()
     assert x.grad.tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 4.0, 0.0]]
     assert src.grad.tolist() == [2.0, 0.0, 3.0]
+
+
+@over("start", [tg.tensor([0]), tg.tensor([[1]])])
+def test_start_of_a_part_has_no_dimensions(start: tg.Tensor) -> None:
+    with pytest.raises(RuntimeError, match="start must be an 0-dim integral Tensor"):
+        tg.ones(3).narrow(0, start, 1)

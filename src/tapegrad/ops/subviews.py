@@ -70,6 +70,8 @@ def narrow(x: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     if not shape:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
     position = axis(dim, len(shape))
+    if isinstance(start, Tensor) and array_of(start).ndim:
+        raise ShapeError(f"narrow(): start must be an 0-dim integral Tensor, got one of shape {list(array_of(start).shape)}")
     extent, first = shape[position], operator.index(start)
     if length < 0:
         raise ShapeError(f"narrow(): length must be non-negative, got {length}")
