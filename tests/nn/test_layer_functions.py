@@ -556,3 +556,10 @@ def test_a_number_is_dropped_or_kept(drop: Callable[..., tg.Tensor]) -> None:
     dropped, kept = drop(numbers(3.0), 1.0, training=True).item(), drop(numbers(3.0), 0.0, training=True).item()
     assert (dropped, kept) == (0.0, 3.0)
     assert drop(numbers(3.0), 0.5, training=True).shape == ()
+
+
+@each("given", [(tg.int8, tg.float64), (tg.float64, tg.int64), (tg.float32, tg.float64)])
+def test_cosine_similarity_is_that_of_the_promoted_vectors(given):
+    first, second = (tg.tensor([3, 4]).to(dtype) for dtype in given)
+    found = functional.cosine_similarity(first, second, dim=0)
+    assert found.dtype == tg.float64 and abs(found.item() - 1.0) < 1e-12

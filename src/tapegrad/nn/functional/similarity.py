@@ -6,6 +6,7 @@ import numpy as np
 
 from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.axis_names import with_numpy_names
+from tapegrad.recording.casting import cast, common_dtype
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
@@ -32,6 +33,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     >>> tg.nn.functional.cosine_similarity(tg.tensor([[1.0, 0.0]]), tg.tensor([[1.0, 1.0]]))
     tensor([0.7071])
     """
+    dtype = common_dtype((array_of(x1), array_of(x2)))
+    x1, x2 = cast(x1, dtype), cast(x2, dtype)
     a, b = array_of(x1), array_of(x2)
     check_broadcast(a, b)
     common = np.broadcast_shapes(a.shape, b.shape)
