@@ -111,3 +111,24 @@ def test_normal_refuses_negative_deviations():
 def test_normal_refuses_shapes_that_do_not_broadcast():
     with pytest.raises(RuntimeError, match="must match or broadcast"):
         tg.normal(tg.zeros(2), tg.ones(3))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: tg.randint(low=7, high=8, size=(2,)),
+        lambda: tg.randint(7, high=8, size=(2,)),
+        lambda: tg.randint(7, 8, size=(2,)),
+    ],
+)
+def test_bounds_of_integers_may_be_given_by_name(made):
+    assert made().tolist() == [7, 7]
+
+
+def test_upper_bound_of_integers_may_be_given_by_name():
+    assert tg.randint(high=1, size=(3,)).tolist() == [0, 0, 0]
+
+
+def test_lower_bound_of_integers_alone_is_refused():
+    with pytest.raises(TypeError, match="randint"):
+        tg.randint(low=1, size=(3,))

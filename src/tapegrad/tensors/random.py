@@ -121,7 +121,13 @@ def randn_like(input: Tensor, dtype: object = None, requires_grad: bool = False,
 
 
 def randint(
-    *bounds_and_size: Any, size: Any = None, dtype: object = None, requires_grad: bool = False, device: object = None
+    *bounds_and_size: Any,
+    low: Any = None,
+    high: Any = None,
+    size: Any = None,
+    dtype: object = None,
+    requires_grad: bool = False,
+    device: object = None,
 ) -> Tensor:
     """Integers, uniform in ``[low, high)``: ``randint(high, size)`` or ``randint(low, high, size)``.
 
@@ -148,7 +154,8 @@ def randint(
     arguments = list(bounds_and_size)
     if size is None and arguments:
         size = arguments.pop()
-    if not isinstance(size, tuple | list) or len(arguments) not in (1, 2):
+    arguments = [*([] if low is None else [low]), *arguments, *([] if high is None else [high])]
+    if not isinstance(size, tuple | list) or len(arguments) not in (1, 2) or (low is not None and len(arguments) == 1):
         raise TypeError("randint() takes randint(high, size) or randint(low, high, size), with size a tuple of ints")
     low, high = (0, *arguments)[-2:]
     kind = dtypes.int64 if dtype is None else as_dtype(dtype)
