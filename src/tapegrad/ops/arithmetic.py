@@ -38,16 +38,25 @@ __all__ = [
 _plain = FUNCTIONS
 
 
-def scaled(y: Any, alpha: Any) -> Any:
-    """``alpha * y`` for a factor that must be a number: a tracked one would lose its gradient where it is 1.
+def scaled(y: Any, alpha: Any, x: Any) -> Any:
+    """``alpha * y``, to be added to `x`, for a factor that must be a number: a tracked one would lose its gradient where it is 1.
 
     Raises
     ------
     TypeError
         If `alpha` is not a number or an untracked tensor without dimensions.
+    RuntimeError
+        If it is a float, and the sum has no place for one.
     """
     factor = plain_number("add", "alpha", alpha)
-    return y if factor == 1 else _plain["mul"](as_operand(y), factor)
+    if factor == 1:
+        return y
+    dtype = dtypes.result_type(x, y)
+    if dtype.kind != "f" and isinstance(factor, float):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if isinstance(y, int | float):
+        return y * factor
+    return _plain["mul"](as_operand(y), bool(factor) if dtype.kind == "b" else factor)
 
 
 def add(x: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
@@ -67,7 +76,7 @@ def add(x: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> T
     >>> tg.add(tg.tensor([1.0, 2.0]), 1, alpha=10)
     tensor([11., 12.])
     """
-    return _plain["add"](x, scaled(other, alpha), out=out)
+    return _plain["add"](x, scaled(other, alpha, x), out=out)
 
 
 def sub(x: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
@@ -78,12 +87,12 @@ def sub(x: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> T
     >>> tg.sub(tg.tensor([1.0, 2.0]), 1)
     tensor([0., 1.])
     """
-    return _plain["sub"](x, scaled(other, alpha), out=out)
+    return _plain["sub"](x, scaled(other, alpha, x), out=out)
 
 
 def rsub(x: Any, other: Any, *, alpha: float = 1) -> Tensor:
     """Difference ``other - alpha * x``."""
-    return _plain["sub"](other, scaled(x, alpha))
+    return _plain["sub"](other, scaled(x, alpha, other))
 
 
 def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:

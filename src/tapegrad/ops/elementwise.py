@@ -20,11 +20,12 @@ from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine.layout import NEW_LEAF
 from tapegrad.kernels.opcodes import OPCODES
-from tapegrad.recording.apply_rule import PROMOTION, apply_rule, check_broadcast
+from tapegrad.recording.apply_rule import DIVISIONS, PROMOTION, apply_rule, check_broadcast
 from tapegrad.recording.parameter_names import names_of, with_names
 from tapegrad.recording.primal_values import BY_POWER, LARGE, float_at_the_edge, forward, scalar_forward
 from tapegrad.rules.table import POWERS, RULES, Rule
 from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.foreign_operands import REFLECTED_NAMES, asked
 from tapegrad.tensors.inference_tensors import InferenceTensor
 from tapegrad.tensors.tensor import KINDS, Tensor, as_operand, is_recording, make, register_leaf
 from tapegrad.tensors.tracers import of_thread
@@ -108,9 +109,18 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
     is_ufunc, large = isinstance(array, np.ufunc), LARGE.get(array, array)
     powers = {y: FORMS[OPCODES[name]] for y, name in POWERS.items()} if RULES[opcode].name == "pow" and not exchanged else {}
 
-    def general(x: Any, y: Any) -> Tensor:
-        return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
+    reflected = None if exchanged else REFLECTED_NAMES.get(RULES[opcode].name)
 
+    def general(x: Any, y: Any) -> Any:
+        try:
+            return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
+        except TypeError:
+            answer = NotImplemented if reflected is None else asked(reflected, x, y)
+            if answer is NotImplemented:
+                raise
+            return answer
+
+    divides = opcode in DIVISIONS
     x_refused, y_refused = (partial is None for partial in RULES[opcode].partials)
 
     def value(a: Any, b: Any) -> Any:
@@ -171,6 +181,8 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
             and (b if type(a) is float else a).dtype is not F64
         ):
             return general(x, y)  # a number whose dtype counts
+        if divides and (b if type(a) is float else a).dtype.kind != "f":
+            return general(x, y)  # which looks for zeros
         token = enter(IGNORING)
         try:
             z = value(a, b)

@@ -18,6 +18,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.ops.shaping import reshape, unsqueeze
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.foreign_operands import asked
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording, make, register_leaf
 
 __all__ = ["bmm", "dot", "ger", "matmul", "mm", "mv", "outer"]
@@ -55,6 +56,8 @@ def matmul(x: Tensor, other: Any) -> Tensor:
     if issubclass(type(other), (int, float)):
         kind = type(other).__name__
         raise TypeError(f"matmul(): argument 'other' must be Tensor, not {kind}; use * to multiply by a number")
+    if not isinstance(other, Tensor) and (answer := asked("__rmatmul__", x, other)) is not NotImplemented:
+        return answer  # type: ignore[no-any-return] - of its class
     y = as_operand(other, x)
     a, b = x._data, y._data
     if type(a) is float or type(b) is float or not a.ndim or not b.ndim:

@@ -238,7 +238,7 @@ def _scaled_in_place(name: str) -> Any:
     function, scaled = _in_place(name), look_up("ops.arithmetic:scaled")
 
     def operate(t: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
-        result: Tensor = function(t, scaled(other, alpha))
+        result: Tensor = function(t, scaled(other, alpha, t))
         return result
 
     operate.__name__, operate.__doc__ = function.__name__, function.__doc__
