@@ -212,3 +212,32 @@ def test_total_of_many_elements_keeps_infinities(at: tuple[float, float], expect
     values = np.zeros(40_000)
     values[3], values[-3] = at
     np.testing.assert_equal(tg.tensor(values).sum().item(), expected)
+
+
+@pytest.mark.parametrize("dtype", [tg.bool, tg.uint8, tg.int8, tg.int32, tg.int64, tg.float32])
+@pytest.mark.parametrize("dim", [None, 0])
+@pytest.mark.parametrize("reduce", [tg.sum, tg.prod])
+def test_reduction_has_the_dtype_that_is_asked_for(reduce, dim, dtype):
+    by_numpy = {tg.sum: np.sum, tg.prod: np.prod}[reduce](np.array([2, 3]).astype(dtype), dtype=dtype)
+    for x in (tg.tensor([2, 3]), tg.tensor([2.0, 3.0])):
+        found = reduce(x, dtype=dtype) if dim is None else reduce(x, dim, dtype=dtype)
+        assert found.dtype == dtype and found.item() == by_numpy.item()
+
+
+def test_sum_in_a_narrow_dtype_wraps_around():
+    assert tg.tensor([200, 100]).sum(dtype=tg.uint8).item() == 44
+
+
+@pytest.mark.parametrize("mode", ["trunc", "floor"])
+def test_rounded_quotient_by_a_number_keeps_the_dtype(mode):
+    for x in (tg.tensor(7.5, dtype=tg.float32), tg.tensor([7.5], dtype=tg.float32)):
+        assert tg.div(x, -2.0, rounding_mode=mode).dtype == tg.float32
+
+
+def test_multivariate_gamma_function_of_integers_has_the_default_dtype():
+    before = tg.get_default_dtype()
+    tg.set_default_dtype(tg.float32)
+    try:
+        assert tg.mvlgamma(tg.tensor([3]), 2).dtype == tg.float32
+    finally:
+        tg.set_default_dtype(before)

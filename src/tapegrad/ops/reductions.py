@@ -87,7 +87,7 @@ def sum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike 
     data = x._data
     if type(data) is float:
         return reduce_sum(x, "SumBackward0" if dim is None else "SumBackward1", reduced(dim, 0), 1.0, data)
-    result_dtype = None if data.dtype.kind == "f" else _LONG
+    result_dtype = None if data.dtype.kind == "f" else _LONG if dtype is None else data.dtype
     if dim is None and not keepdim:
         return reduce_sum(x, "SumBackward0", _ALL[data.ndim], 1.0, total(data, result_dtype))
     removed = reduced(dim, data.ndim)
@@ -225,7 +225,7 @@ def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DTy
 
 def _product(arrays: Sequence[Any], attrs: tuple[int | None, bool]) -> Any:
     position, keepdim = attrs
-    return np.prod(arrays[0], position, keepdims=keepdim)
+    return np.prod(arrays[0], position, arrays[0].dtype, keepdims=keepdim)  # which NumPy would widen
 
 
 def _prod_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
