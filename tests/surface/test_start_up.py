@@ -82,6 +82,7 @@ IMPORTED = [
     "tape.tape",
     "tensors",
     "tensors.factories",
+    "tensors.foreign_operands",
     "tensors.grad_mode",
     "tensors.inference_tensors",
     "tensors.modes",

@@ -122,7 +122,7 @@ def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         return apply(_ROUNDED_DIV, operands, floored_quotient(x, other))
     dtype = dtypes.result_type(x, other)
     if dtype.kind == "f":
-        rounded = _plain["trunc"](_plain["div"](*(t.detach() for t in operands)))
+        rounded = _plain["trunc"](_plain["div"](*(t.detach() if isinstance(t, Tensor) else t for t in (x, other))))
         return apply(_ROUNDED_DIV, operands, array_of(rounded))
     floor = floored_quotient(x, other)
     a, b = (array_of(t).astype(dtype) for t in operands)

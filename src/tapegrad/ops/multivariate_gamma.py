@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.ops.reductions import sum
 from tapegrad.ops.shaping import unsqueeze
@@ -36,6 +37,6 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
     """
     if p < 1:
         raise RuntimeError(f"p has to be greater than or equal to 1, got {p}")
-    dtype = array_of(x).dtype if array_of(x).dtype.kind == "f" else np.dtype(np.float64)
+    dtype = array_of(x).dtype if array_of(x).dtype.kind == "f" else get_default_dtype()
     halves = as_operand((-0.5 * np.arange(p)).astype(dtype))
     return sum(FUNCTIONS["lgamma"](unsqueeze(x, -1) + halves), -1) + p * (p - 1) / 4.0 * math.log(math.pi)

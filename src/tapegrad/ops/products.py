@@ -56,8 +56,9 @@ def matmul(x: Tensor, other: Any) -> Tensor:
     if issubclass(type(other), (int, float)):
         kind = type(other).__name__
         raise TypeError(f"matmul(): argument 'other' must be Tensor, not {kind}; use * to multiply by a number")
-    if not isinstance(other, Tensor) and (answer := asked("__rmatmul__", x, other)) is not NotImplemented:
-        return answer  # type: ignore[no-any-return] - of its class
+    answer: Any = NotImplemented if isinstance(other, Tensor) else asked("__rmatmul__", x, other)
+    if answer is not NotImplemented:
+        return answer  # type: ignore[no-any-return]
     y = as_operand(other, x)
     a, b = x._data, y._data
     if type(a) is float or type(b) is float or not a.ndim or not b.ndim:
