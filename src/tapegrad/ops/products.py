@@ -58,7 +58,7 @@ def matmul(x: Tensor, other: Any) -> Tensor:
         raise TypeError(f"matmul(): argument 'other' must be Tensor, not {kind}; use * to multiply by a number")
     answer: Any = NotImplemented if isinstance(other, Tensor) else asked("__rmatmul__", x, other)
     if answer is not NotImplemented:
-        return answer  # type: ignore[no-any-return]
+        return answer
     y = as_operand(other, x)
     a, b = x._data, y._data
     if type(a) is float or type(b) is float or not a.ndim or not b.ndim:
