@@ -41,6 +41,8 @@ VIEWS: list[Callable[[Any], Any]] = [
 ]
 SHAPES = ((2, 3), (), (1, 5))
 
+SOME_PLACES = np.array([3, 5, 900]), np.array([5, 3, 5]), np.array([-1, 5, 9])
+HALVES = ((slice(20),), (slice(20, 40),)), ((slice(40), slice(30)), (slice(40), slice(30, 60)))
 PLACES_OF_ROWS = Places(np.array([2, 0, 2, -1]), 4, (4, 4))
 OBLONG, SMALL_FACTORS = t(3, 4), tg.tensor(np.eye(3) + 0.3 * RNG.normal(size=(3, 3)))
 TWO_ROWS = t(2, 4)
@@ -56,16 +58,31 @@ CALLS: dict[str, list[Call]] = {
         lambda on: on.between_singular_vectors(SQUARE, SQUARE, tg.tensor([1.0, 2.0, 3.0]), tg.tensor([1 / 3, 1 / 3, 2.0])),
         lambda on: on.between_singular_vectors(SQUARES, on.mT(SQUARES), TWO_ROWS, tg.tensor([[4.0, 3.0, 2.0, 0.5]] * 2)),
     ],
+    "eye_times": [lambda on: on.eye_times(NUMBER, 3, 4), lambda on: on.eye_times(on.sum(INFINITE, (0, 1)), 4, 2)],
     "factored_cotangent": [
         lambda on: on.factored_cotangent(SQUARE, SMALL_FACTORS, np.array([1, 0, 2])),
         lambda on: on.factored_cotangent(OBLONG, tg.cat([SMALL_FACTORS, SQUARE[:, :1]], 1), np.array([1, 2, 0])),
         lambda on: on.factored_cotangent(OBLONG.t(), tg.cat([SMALL_FACTORS, SQUARE[:1]]), np.array([3, 2, 0, 1])),
     ],
     "put_at": [lambda on: on.put_at(M, PLACES_OF_ROWS, W), lambda on: on.put_at(M.t(), PLACES_OF_ROWS._replace(inner=3), NUMBER)],
-    "take_at": [lambda on: on.take_at(M, PLACES_OF_ROWS), lambda on: on.take_at(NUMBER, Places(np.array([0, 0]), 1, (2,)))],
-    "take_last": [lambda on: on.take_last(M, PLACES_OF_ROWS)],
+    "take_at": [
+        lambda on: on.take_at(M, PLACES_OF_ROWS),
+        lambda on: on.take_at(NUMBER, Places(np.array([0, 0]), 1, (2,))),
+        *(lambda on, at=at: on.take_at(STRETCHED, Places(at, 1, (3,))) for at in SOME_PLACES),
+    ],
+    "take_last": [
+        *(lambda on, x=x: on.take_last(x, PLACES_OF_ROWS) for x in (M, tg.tensor(1.5).expand(3, 4))),
+        *(lambda on, x=x, at=at: on.take_last(x, Places(at, 1, (3,))) for x in (BIG, STRETCHED) for at in SOME_PLACES),
+    ],
     "cat": [lambda on: on.cat([M, M], 0), lambda on: on.cat([STACK, on.getitem(STACK, (..., slice(1)))], 2)],
     "diagonal_matrix": [lambda on: on.diagonal_matrix(V), lambda on: on.diagonal_matrix(M)],
+    "gate_cotangent": [
+        *(
+            lambda on, g=g, x=x, halves=halves: on.gate_cotangent(g[halves[0]], BIG[halves[1]], x, halves)
+            for halves in HALVES for x in (BIG, OF_BIG, BIG.t().reshape(60, 40).t()) for g in (BIG, OF_BIG, STRETCHED)
+        ),
+        lambda on: on.gate_cotangent(V, W[:3], on.cat([V, V], 0), ((slice(3),), (slice(3, 6),))),
+    ],
     "getitem": [lambda on: on.getitem(M, (..., slice(None, 2))), lambda on: on.getitem(STACK, (slice(None), slice(1, None)))],
     "identity_beside": [lambda on: on.identity_beside(V), lambda on: on.identity_beside(EMPTY)],
     "limited_differences": [
@@ -124,6 +141,12 @@ CALLS: dict[str, list[Call]] = {
         lambda on: on.sum_to(NUMBER, ()),
     ],
     "tall": [lambda on: on.tall(STACK), lambda on: on.tall(M), lambda on: on.tall(tg.zeros(2, 3, 0)), lambda on: on.tall(V)],
+    "times": [
+        lambda on: on.times(M, 1),
+        lambda on: on.times(M, -0.3),
+        lambda on: on.times(NUMBER, 2.5),
+        lambda on: on.times(STRETCHED, -0.3),
+    ],
     "triangle": [
         lambda on: on.triangle(SQUARE, upper=True),
         lambda on: on.triangle(SQUARES, upper=False, strict=True),

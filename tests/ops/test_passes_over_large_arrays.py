@@ -199,3 +199,32 @@ def test_nonlinearities_in_place_are_those_of_a_copy(function: Callable[..., tg.
         (plain * plain).sum().backward()
         np.testing.assert_array_equal(written.detach().numpy(), plain.detach().numpy())
         np.testing.assert_array_equal(x.grad.numpy(), y.grad.numpy())
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 5, 22, 30, -1, -3])
+def test_numbers_rounded_to_decimals_are_numpys(decimals: int) -> None:
+    with np.errstate(all="ignore"):
+        a = sample((60, 50), edges=True) * 1234.5678
+        assert_same_bits(tg.round(tg.tensor(a), decimals=decimals).numpy(), np.round(a, decimals))
+
+
+@pytest.mark.parametrize("shape", [(60, 50), (5, 40, 30), (1500, 2), (2, 1500), (4, 2000, 1)])
+def test_gated_halves_are_those_of_numpys_functions(shape: tuple[int, ...]) -> None:
+    a = sample(shape, edges=True)
+    for dim in [k for k, extent in enumerate(shape) if extent % 2 == 0]:
+        former, latter = np.split(a, 2, dim)
+        with np.errstate(all="ignore"):
+            expected = former * tg.sigmoid(tg.tensor(np.ascontiguousarray(latter))).numpy()
+        assert_same_bits(tg.nn.functional.glu(tg.tensor(a), dim).numpy(), expected)
+
+
+@pytest.mark.parametrize("value", [1.0, -0.7])
+@pytest.mark.parametrize("function", [tg.addcmul, tg.addcdiv])
+def test_a_sum_with_a_product_is_computed_in_one_memory_that_is_nobody_elses(function: Callable[..., Any], value: float) -> None:
+    a, b, c = sample((60, 50)), sample((60, 50)), 1.0 + RNG.random(50)
+    kept = [t.copy() for t in (a, b, c)]
+    term = b * c if function is tg.addcmul else b / c
+    found = function(*map(tg.tensor, (a, b, c)), value=value)
+    assert_same_bits(found.numpy(), a + (term if value == 1.0 else value * term))
+    for t, before in zip((a, b, c), kept, strict=True):
+        np.testing.assert_array_equal(t, before)

@@ -217,3 +217,9 @@ def test_integers_are_not_scaled_by_floats(name: str, factor: str) -> None:
 def test_outer_product_of_bools_is_a_conjunction() -> None:
     x = tg.addr(tg.tensor([[True, False]]), tg.tensor([True]), tg.tensor([False, True]), alpha=2, beta=1)
     assert x.tolist() == [[True, True]]
+
+
+def test_an_infinite_cotangent_of_a_trace_stays_on_the_diagonal() -> None:
+    x = tg.ones(2, 3, requires_grad=True)
+    (x.trace() * tg.inf).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [[np.inf, 0.0, 0.0], [0.0, np.inf, 0.0]])

@@ -65,6 +65,7 @@ IMPORTED = [
     "recording.parameter_names",
     "recording.primal_values",
     "recording.strided_maps",
+    "recording.stretched_operands",
     "recording.structural",
     "rules",
     "rules.special",

@@ -8,7 +8,8 @@ from typing import Any
 from tapegrad.errors import ShapeError
 
 __all__ = [
-    "MOST", "Lengths", "Size", "by_name", "check_count", "expanded", "parse_size", "resolve", "sizes", "stretches_to",
+    "MOST", "Lengths", "Size", "by_name", "check_count", "expanded", "is_one_number", "parse_size", "resolve", "sizes",
+    "stretches_to",
 ]  # fmt: skip
 
 MOST = 1 << 60  # elements of eight bytes that fill 63 bits
@@ -173,6 +174,11 @@ def expanded(shape: Shape, target: Shape) -> Shape:
                 f"dimension {k}. Target sizes: {list(target)}. Tensor sizes: {list(shape)}"
             )
     return tuple(wanted)
+
+
+def is_one_number(array: Any) -> bool:
+    """Whether an array is one number that is stretched over its shape."""
+    return array.size > 1 and not any(step for n, step in zip(array.shape, array.strides, strict=True) if n > 1)
 
 
 def stretches_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.memory_pool import owns_memory
-from tapegrad.autograd.decoded_rows import arguments_of, as_float, reference_in, shape_of
+from tapegrad.autograd.decoded_rows import arguments_of, as_float, dtype_of, reference_in, shape_of
 from tapegrad.autograd.messages import explain, saved_words_of
 from tapegrad.autograd.pass_state import Finished
 from tapegrad.autograd.plain_context import PlainContext, new_context
@@ -104,6 +104,8 @@ def _host(state: Sweep, slot: int) -> None:
         result = make(TAPE.columns["value"].item(slot), 0)
     elif is_one_number and form & 255 == at.FLOAT64 and not payload.runs_itself and payload.op.takes_stretched:
         g = make(np.broadcast_to(bar[place : place + 1], words[dimensions : dimensions + (form >> 8)]), 0)
+    elif slot in state.handed:
+        g = make(state.handed.pop(slot), 0)
     else:
         flat: np.ndarray = bar[place : place + size]
         if form & 255 != at.FLOAT64:
@@ -115,8 +117,16 @@ def _host(state: Sweep, slot: int) -> None:
     if payload.runs_itself:  # custom functions, packed values
         own = g._data
         g = g if type(own) is float else make(own.copy(), 0)  # it may be kept
-        for argument, c in without_recording(payload.contributions, state, slot, (g,), state.is_wanted):
-            state.contribute(argument.slot, c, shape_of(argument.slot), payload.op.name)
+        found = without_recording(payload.contributions, state, slot, (g,), state.is_wanted)
+        to, cotangents = [argument.slot for argument, _ in found], [c for _, c in found]
+        del found  # which would refer to cotangents that nobody else has
+        for k, argument in enumerate(to):
+            shape = shape_of(argument)
+            if state.placed and dtype_of(argument) == dtypes.float64:
+                own = _owned(cotangents, k)
+                if own is not None and own.shape == shape and state.take(argument, own):
+                    continue
+            state.contribute(argument, cotangents[k], shape, payload.op.name)
         return
     if words[at.RESULT]:
         result = make(PyObj_FromPtr(words[at.RESULT]), 0)
@@ -149,7 +159,7 @@ def _add(
         if cotangents[k] is None or not context.needs[k]:
             continue
         expected = context.shapes[k]
-        if slots[k] in state.placed:
+        if state.placed and context.dtypes[k] == dtypes.float64:
             own = _owned(cotangents, k)
             if own is not None and own.shape == expected and state.take(slots[k], own):
                 continue

@@ -54,8 +54,9 @@ class Sweep:
         self.marking, self.marking_at = np.empty(0, np.uint8), 0  # its memory, which a further pass uses again
         self.marking_words = words_of(self.marking)
         self.targets: list[np.ndarray] = []
-        self.placed: dict[int, int] = {}  # leaves whose adjoints stand in arrays of their own: row and number
+        self.placed: dict[int, int] = {}  # leaves whose adjoints stand in arrays of their own, and their tenants: row and number
         self.taken: dict[int, np.ndarray] = {}  # by number: cotangents that became the adjoints of such leaves
+        self.handed: dict[int, np.ndarray] = {}  # by row: those that became the adjoints of rows whose derivative is Python, too
         self.shown: list[tuple[Tensor, np.ndarray]] = []  # tensors that retain their gradients, and those
         self.accumulates = True  # whether leaves get what is contributed to them
         self.ends = False  # whether the pass ends at the requested rows, and another one goes on from there
@@ -157,9 +158,18 @@ class Sweep:
         """The same for a row that has a record."""
         place, shape = self.offsets.item(slot) >> 2, shape_of(slot)
         size = math.prod(shape)
+        if not 0 <= place < len(self.bar):
+            return self.handed[slot] if slot in self.handed else self._in_the_place_of_a_leaf(slot).reshape(shape)
         if dtype_of(slot).itemsize == 8:
             return self.bar[place : place + size].reshape(shape)
         return self.bar[place : place + (size + 1) // 2].view(np.float32)[:size].reshape(shape)
+
+    def _in_the_place_of_a_leaf(self, slot: int) -> np.ndarray:
+        """The adjoint of a row that only passes elements on, or of the leaf that it passes them to."""
+        for leaf in self.leaves():
+            if slot in (leaf[at.LEAF_SLOT], leaf[at.LEAF_TENANT]):
+                return self.leaf_adjoint(leaf[at.LEAF_SLOT])
+        raise AssertionError("an adjoint outside of the buffer is that of a leaf, or of its tenant")
 
     def allocate(self) -> None:
         """Memory for the planned adjoints and for the objects that the pass will release."""
@@ -185,13 +195,26 @@ class Sweep:
         """The same for a new array, in the place of which a cotangent's may serve (`take`)."""
         self.aim(k, array, at.WRITE)
         if array.size > at.LARGEST_BLOCK and array.dtype.itemsize == 8:
-            self.placed[self.leaf_words[at.LEAF_WORDS * k + at.LEAF_SLOT]] = k
+            words = self.leaf_words
+            self.placed[words[at.LEAF_WORDS * k + at.LEAF_SLOT]] = k
+            tenant = words[at.LEAF_WORDS * k + at.LEAF_TENANT]
+            if tenant >= 0 and shape_of(tenant) == array.shape:
+                self.placed[tenant] = k
 
     def take(self, slot: int, array: np.ndarray) -> bool:
-        """Let an array that nobody else has be the adjoint of a leaf; False if the leaf has no place, or contributions already."""
+        """Let a float64 array that nobody else has be the adjoint of a row; False if it has contributions already.
+
+        That is for leaves with a place, and for large rows whose derivative is Python: what happens to others is compiled.
+        """
         k = self.placed.get(slot)
-        if k is None or not self.offsets.item(slot) & at.UNWRITTEN:
+        if not self.offsets.item(slot) & at.UNWRITTEN:
             return False
+        if k is None:
+            if array.size <= at.LARGEST_BLOCK or opcode_of(slot) != (at.HOST, True):
+                return False
+            self.handed[slot] = array
+            self.offsets[slot] = 4 * ((array.__array_interface__["data"][0] - self.words[at.BAR]) // 8)
+            return True
         self.taken[k] = array
         TAPE.place_leaf(self.address, k, id(array))
         self.offsets[slot] -= at.UNWRITTEN
@@ -255,6 +278,7 @@ class Sweep:
         self.targets.clear()
         self.placed.clear()
         self.taken.clear()
+        self.handed.clear()
         self.shown.clear()
         if self.marks is not None:  # the common passes take it as it is
             self.marks, self.ends = None, False

@@ -7,6 +7,7 @@ with the sums that NumPy's functions of whole arrays have: of neighbours by halv
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.compilation.memory_types import words_at
 from tapegrad.engine.memory import array_data, call_loop, f64
+from tapegrad.engine.runs import set_all
 
 EXPONENTIALS, LOGARITHMS, SUMS, MAXIMA = 0, 1, 2, 3  # places among the loops that callers give
 TILE = 256  # neighbouring runs that are gone through together
@@ -23,13 +24,6 @@ def apply_loop(loops, which, count, x, out):
 def gather_loop(loops, which, count, x, out, step):
     """A function of two numbers over elements: into one number with step 0, or into as many."""
     call_loop(loops[2 * which], loops[2 * which + 1], count, out, step, x, 8, out, step, 1)
-
-
-@inline
-def set_all(out, count, value):
-    """The same number everywhere."""
-    for j in range(count):
-        out[j] = value
 
 
 @inline

@@ -7,13 +7,22 @@ the row meanwhile. What it freed lives on, as the tape is pinned.
 
 from tapegrad.compilation.jit import inline, kernel
 from tapegrad.compilation.memory_types import address_of
-from tapegrad.engine.adjoints import adjoint_address, claim, counter_of, scratch_block, target_size, target_type
+from tapegrad.engine.adjoints import (
+    adjoint_address,
+    claim,
+    contribute_uniform,
+    counter_of,
+    scratch_block,
+    target_size,
+    target_type,
+)
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_data,
     array_dimensions,
     array_is_contiguous,
     array_rank,
+    array_size,
     array_strides,
     array_type_number,
     call5,
@@ -43,6 +52,7 @@ from tapegrad.engine.objects import (
 )
 from tapegrad.engine.owned import argument_count, argument_kind, argument_row, record_dimensions
 from tapegrad.engine.plan import record_of, wanted
+from tapegrad.engine.strided import read
 from tapegrad.engine.structs import doubles_at, ints_at
 
 
@@ -201,6 +211,15 @@ def add_block(sweep, address, number, first, block, count):
 
 
 @inline
+def repeats_one_number(obj):
+    """Whether an array is a number that is stretched."""
+    for d in range(array_rank(obj)):
+        if array_dimensions(obj)[d] != 1 and array_strides(obj)[d] != 0:
+            return False
+    return array_size(obj) > 1
+
+
+@inline
 def add_data(tape, sweep, slot, obj):
     """Add a float, or an array of the row's own size, to the adjoint of a row."""
     number, size = target_type(tape, slot), target_size(tape, slot)
@@ -213,6 +232,10 @@ def add_data(tape, sweep, slot, obj):
     if array_is_contiguous(obj) and array_type_number(obj) == FLOAT64:
         if size > 0:
             add_block(sweep, address, number, first, array_data(obj), size)
+        return
+    if first and repeats_one_number(obj):
+        sweep.scratch[0] = read(array_data(obj), array_type_number(obj))
+        contribute_uniform(tape, sweep, slot, address, block)
         return
     rank, dimensions, strides = array_rank(obj), array_dimensions(obj), array_strides(obj)
     if rank == 0:

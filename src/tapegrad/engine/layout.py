@@ -118,9 +118,10 @@ FIRST_ODD = 29  # which cotangent is the first that Python has to look at
 SWEEP_WORDS = 30
 
 # For each leaf that is reached: slot, payload, where its adjoint goes (an array), how, and while gradients are delivered the
-# tensor's other attributes, and the gradient that was there and its data.
-LEAF_SLOT, LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE, LEAF_META, LEAF_GRAD, LEAF_DATA = 0, 1, 2, 3, 4, 5, 6
-LEAF_WORDS = 7
+# tensor's other attributes, and the gradient that was there and its data; and the row whose adjoint stands in the leaf's place (-1:
+# none).
+LEAF_SLOT, LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE, LEAF_META, LEAF_GRAD, LEAF_DATA, LEAF_TENANT = 0, 1, 2, 3, 4, 5, 6, 7
+LEAF_WORDS = 8
 
 # Table of kernels: addresses, 0 until something was recorded that needs the kernel.
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4

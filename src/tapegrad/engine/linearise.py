@@ -11,11 +11,12 @@ from tapegrad.engine.elementwise import block_of, describe_operand, is_constant,
 from tapegrad.engine.layout import *
 from tapegrad.engine.linear_layout import *
 from tapegrad.engine.linear_size import is_active, pair_rows, second_number
-from tapegrad.engine.maps import is_dense, joined_width, map_elements, map_of, map_room
+from tapegrad.engine.maps import joined_width, map_elements, map_of, map_room
 from tapegrad.engine.memory import bits_of, call10, call_scalar, f64, float_of
 from tapegrad.engine.owned import argument_count, argument_row, record_dimensions
 from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.rule_loops import functions_for, loops_of, own_loops
+from tapegrad.engine.strided import is_dense
 
 
 @inline

@@ -23,21 +23,9 @@ from tapegrad.engine.layout import *
 from tapegrad.engine.memory import call5, call9, float_of
 from tapegrad.engine.owned import argument_count, argument_row, record_dimensions
 from tapegrad.engine.plan import record_of, wanted
-from tapegrad.engine.strided import flat_block, scaled_block
+from tapegrad.engine.strided import flat_block, is_dense, scaled_block
 
 LONG_RUN = 32  # elements: shorter runs are gathered to a block first, which is a call for 512 elements instead of one for each run
-
-
-@inline
-def is_dense(rank, dimensions, strides):
-    """Whether a map (strides in elements) visits consecutive elements, one after the other."""
-    step = 1
-    for d in range(rank - 1, -1, -1):
-        extent = dimensions[d]
-        if extent != 1 and strides[d] != step:
-            return False
-        step *= extent
-    return True
 
 
 @inline
@@ -142,6 +130,8 @@ def scatter_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions
     """``x_bar[offset + strides . i] += scale * z_bar[i]``."""
     address, first = claim(tape, sweep, slot)
     own, size, elements = target_type(tape, slot), target_size(tape, slot), map_elements(rank, dimensions)
+    if first and address == adjoint and elements > 0:  # the row only passes elements on, and they stand there already
+        return
     item = 8 if own == FLOAT64 else 4
     counter, block, kernels = counter_of(sweep), scratch_block(sweep, 0), sweep.kernels
     target, runs, length, step = address + item * offset, 0, 0, 0

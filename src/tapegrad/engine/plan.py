@@ -4,16 +4,19 @@ The pass walks the rows that the sweep will walk, in the same order, and only de
 first contribution is due and given back when its row is consumed, so the buffer's size is the peak and not the sum. Everything
 that can make a sweep impossible (released or overwritten values) is found here, before anything has run.
 
-A row that works element by element hands its place on to an argument, so a chain of such rows needs one place.
+A row that works element by element hands its place on to an argument, so a chain of such rows needs one place. So does a large row
+that only passes elements on in their order, as a copy does; and where its argument is a leaf, its adjoint is to stand where that of
+the leaf will.
 """
 
 from tapegrad.compilation.jit import always_inline, entry, inline
-from tapegrad.compilation.memory_types import address_of
+from tapegrad.compilation.memory_types import address_of, from_element
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_is_contiguous,
     array_is_writeable,
+    float_of,
     is_float,
     load_i64,
     owner,
@@ -22,9 +25,10 @@ from tapegrad.engine.memory import (
     store_f64,
 )
 from tapegrad.engine.objects import attribute, call_object0, clear_error, data_of
-from tapegrad.engine.owned import argument_count, argument_kind, argument_row, object_count
+from tapegrad.engine.owned import argument_count, argument_kind, argument_row, object_count, record_dimensions
 from tapegrad.engine.places import bump, give_scalar, give_words, take_scalar, take_words
 from tapegrad.engine.rows import change_pins
+from tapegrad.engine.strided import is_dense
 from tapegrad.engine.written import find_written
 
 
@@ -58,6 +62,7 @@ def reach(tape, sweep, slot):
         leaf.slot = slot
         leaf.payload = record.payload
         leaf.mode = IGNORE
+        leaf.tenant = -1
         sweep.reached_count = count + 1
         if record.size > LARGEST_BLOCK:
             sweep.aims_first = 1
@@ -74,30 +79,48 @@ def reach(tape, sweep, slot):
 @inline
 def can_inherit(tape, sweep, slot, record):
     """Whether the adjoint of an argument is first contributed to by this row, and has the form of the row's own adjoint."""
-    opcode = tape.opcode[slot]
-    if sweep.offset[slot] != UNSEEN or opcode & WIDE == 0 or opcode == LEAF | WIDE:
+    if sweep.offset[slot] != UNSEEN or tape.opcode[slot] & WIDE == 0:
         return False
     other = record_of(tape, slot)
     return other.size == record.size and other.dtype & 255 == record.dtype & 255
 
 
 @inline
-def reach_arguments(tape, sweep, opcode, record, place):
+def passes_on(opcode, record):
+    """Whether a large row only passes elements on, all of them and in their order: then its adjoint is that of its argument."""
+    if opcode != GATHER or record.size <= LARGEST_BLOCK or argument_count(record) != 1 or float_of(record.scale) != 1.0:
+        return False
+    geometry = from_element(record_dimensions(record), record.dtype >> 8)
+    rank = geometry[0]
+    return geometry[1] == 0 and is_dense(rank, from_element(geometry, 2), from_element(geometry, 2 + rank))
+
+
+@inline
+def is_looked_at(tape, sweep, row):
+    """Whether somebody else than its own step reads the adjoint of a row, or changes it."""
+    return tape.flags[row] & (WATCHED | HOOKED) != 0 or (sweep.marks != 0 and sweep.marks[row] & REQUESTED != 0)
+
+
+@inline
+def reach_arguments(tape, sweep, row, opcode, record, place):
     """Give the arguments' adjoints places, one of them the row's own where that can be; whether it was given away.
 
     The memory is in the cache then, and a partial that is 1 has nothing to do.
     """
-    given = False
+    given, passes = False, passes_on(opcode, record)
     for k in range(argument_count(record)):
         slot = argument_row(record, k)
         if not wanted(sweep, slot):
             continue
-        if opcode < STRUCTURAL and not given and can_inherit(tape, sweep, slot, record):
+        inherits = (opcode < STRUCTURAL or passes) and not given and can_inherit(tape, sweep, slot, record)
+        if inherits and tape.opcode[slot] != LEAF | WIDE:
             sweep.offset[slot] = 4 * place + UNWRITTEN
             sweep.pending += 1
             given = True
         else:
             reach(tape, sweep, slot)
+            if inherits and passes and not is_looked_at(tape, sweep, row):
+                sweep.reached[sweep.reached_count - 1].tenant = row
     return given
 
 
@@ -281,7 +304,7 @@ def decide(tape, sweep):
             if record_is_stale(tape, sweep, slot, opcode, record):
                 sweep.stopped_at = slot
                 return STALE_ROW
-            given = reach_arguments(tape, sweep, opcode, record, word >> 2)
+            given = reach_arguments(tape, sweep, slot, opcode, record, word >> 2)
         if words == 1 and not given:
             give_scalar(sweep, word >> 2)
         elif not given:

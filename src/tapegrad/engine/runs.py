@@ -62,3 +62,10 @@ def clear_run(to, count):
     out = u8(to, count)
     for j in range(count):
         out[j] = 0
+
+
+@inline
+def set_all(out, count, value):
+    """The same number everywhere."""
+    for j in range(count):
+        out[j] = value

@@ -10,9 +10,9 @@ from tapegrad.compilation.jit import entry, inline
 from tapegrad.compilation.memory_types import address_of, from_element
 from tapegrad.engine.linear_layout import *
 from tapegrad.engine.linear_structs import offsets_of_row, x_strides, z_strides
-from tapegrad.engine.maps import is_dense
 from tapegrad.engine.memory import f64, float_of
 from tapegrad.engine.single_loops import curved_run, scaled_run, way_of
+from tapegrad.engine.strided import is_dense
 from tapegrad.engine.structs import doubles_at
 from tapegrad.rules.special import mul0
 

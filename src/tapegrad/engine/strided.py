@@ -42,6 +42,18 @@ def read(address, number):
 
 
 @inline
+def is_dense(rank, dimensions, strides):
+    """Whether a map (strides in elements) visits consecutive elements, one after the other."""
+    step = 1
+    for d in range(rank - 1, -1, -1):
+        extent = dimensions[d]
+        if extent != 1 and strides[d] != step:
+            return False
+        step *= extent
+    return True
+
+
+@inline
 def locate(rank, dimensions, strides, counter, start):
     """Set the counter to flat index `start` and return the byte offset there."""
     offset = 0

@@ -347,10 +347,13 @@ def add_to_adjoint(tape, sweep, slot, obj):
 
 @entry("int64(Sweep,int64,int64)")
 def place_leaf(sweep, k, obj):
-    """Let the adjoint of the k-th leaf stand in an array of its own; the first contribution writes it."""
+    """Let the adjoint of the k-th leaf stand in an array of its own, and that of its tenant; the first contribution writes it."""
     leaf = sweep.reached[k]
     word = 4 * ((array_data(obj) - sweep.bar) // 8) + UNWRITTEN
     sweep.offset[leaf.slot] = word
+    tenant = leaf.tenant
+    if tenant >= 0 and sweep.offset[tenant] & UNWRITTEN and sweep.offset[tenant] != UNSEEN:
+        sweep.offset[tenant] = word
     leaf.target = obj
     leaf.mode = IN_PLACE
     return 0

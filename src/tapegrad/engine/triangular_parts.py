@@ -1,21 +1,26 @@
 """A triangle of each matrix of a contiguous array, and zeros in the place of the rest."""
 
 from tapegrad.compilation.jit import entry
-from tapegrad.engine.memory import array_data, array_size, array_type_number, item_bytes
-from tapegrad.engine.runs import clear_run, copy_run
+from tapegrad.engine.memory import array_data, array_size, array_type_number, f64, item_bytes
+from tapegrad.engine.runs import clear_run, copy_run, set_all
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64)")
 def copy_triangles(pz, px, rows, columns, diagonal, upper):
-    """The elements on and above a diagonal, or without `upper` on and below it, of any dtype."""
-    wide, to, at = item_bytes(array_type_number(px)), array_data(pz), array_data(px)
-    for row in range(array_size(px) // max(columns, 1)):
+    """The elements on and above a diagonal, or without `upper` on and below it, of any dtype; of float64, one may serve for all."""
+    wide, to, at = item_bytes(array_type_number(pz)), array_data(pz), array_data(px)
+    is_spread = array_size(px) == 1 and array_size(pz) > 1
+    for row in range(array_size(pz) // max(columns, 1)):
         edge = row % rows + diagonal  # the last column below or on the diagonal
         low = min(max(edge, 0), columns) if upper != 0 else 0
         high = columns if upper != 0 else min(max(edge + 1, 0), columns)
         clear_run(to, low * wide)
-        copy_run(to + low * wide, at + low * wide, high - low, 1, wide)
+        if is_spread:
+            set_all(f64(to + low * wide, high - low), high - low, f64(at, 1)[0])
+        elif to != at:
+            copy_run(to + low * wide, at + low * wide, high - low, 1, wide)
         clear_run(to + high * wide, (columns - high) * wide)
         to += columns * wide
-        at += columns * wide
+        if not is_spread:
+            at += columns * wide
     return 0

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import arithmetic, elementwise, normalisation
-from tapegrad.ops.activations import celu, elu, gelu, mish, selu, softsign, tanhshrink
+from tapegrad.ops.activations import LEAST_RUN, celu, elu, gelu, mish, selu, softsign, tanhshrink
 from tapegrad.ops.in_place import in_place
 from tapegrad.ops.in_place_nonlinearities import celu_, elu_, hardtanh_, in_place_form, rrelu_, selu_, threshold_
 from tapegrad.ops.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
@@ -153,21 +155,22 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     data, half = array_of(input), shape[position] // 2
     before = (slice(None),) * position
     halves = (*before, slice(None, half)), (*before, slice(half, None))
-    gate = elementwise.sigmoid(wrap(data[halves[1]]))
+    former, latter = (data[half] for half in halves)
+    if data.size > SMALL and former[(0,) * position].size > LEAST_RUN:  # NumPy begins a loop at each row of a half
+        former, latter = np.ascontiguousarray(former), np.ascontiguousarray(latter)
+    gate = elementwise.sigmoid(wrap(latter))
     with quiet():
-        result = data[halves[0]] * array_of(gate)
+        result = former * array_of(gate)
     return apply(_GLU, (input,), result, halves, (gate,))
 
 
 def _glu_vjp(g: Tensor, ctx: Context) -> tuple[Tensor]:
-    on = ctx.on
-    x, (former, latter) = ctx.inputs[0], ctx.attrs
-    gate = elementwise.sigmoid(on.getitem(x, latter)) if x._row and is_recording() else ctx.extra[0]
-    passed = g * gate
-    return (on.cat([passed, passed * (1.0 - gate) * on.getitem(x, former)], len(former) - 1),)
+    x, halves = ctx.inputs[0], ctx.attrs
+    gate = elementwise.sigmoid(ctx.on.getitem(x, halves[1])) if x._row and is_recording() else ctx.extra[0]
+    return (ctx.on.gate_cotangent(g, gate, x, halves),)
 
 
-_GLU = Structural("GluBackward0", ((0,),), _glu_vjp)
+_GLU = Structural("GluBackward0", ((0,),), _glu_vjp, takes_stretched=True)
 
 
 def softmax(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:

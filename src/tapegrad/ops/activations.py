@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.memory_pool import SMALL, large_empty
+from tapegrad.arrays.sizes import is_one_number
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
 from tapegrad.ops.in_place import in_place, written_by
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.piecewise import floating, number_of
-from tapegrad.tensors.tensor import Tensor
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["celu", "elu", "gelu", "mish", "selu", "softsign", "tanhshrink"]
 
@@ -127,3 +136,30 @@ def tanhshrink(input: Tensor) -> Tensor:
     tensor([-0.2384,  0.0000])
     """
     return input - elementwise.tanh(input)
+
+
+LEAST_RUN = 16  # elements of a half
+
+
+def gate_cotangent(g: Tensor, gate: Tensor, x: Tensor, halves: Any, on: Any = TENSORS) -> Tensor:
+    """The cotangent of both halves of `glu`'s operand."""
+    passed = g * gate
+    return on.cat([passed, passed * (1.0 - gate) * on.getitem(x, halves[0])], len(halves[0]) - 1)
+
+
+def large_gate_cotangent(g: Tensor, gate: Tensor, x: Tensor, halves: Any) -> Tensor | None:
+    """The same of large float64 arrays whose halves are in long runs, in one pass; None for others."""
+    data, position = array_of(x), len(halves[0]) - 1
+    count = math.prod(data.shape[:position])
+    if (
+        data.size <= SMALL
+        or data.size < 2 * LEAST_RUN * count
+        or not data.dtype == array_of(gate).dtype == array_of(g).dtype == np.float64
+    ):
+        return None
+    open_by, cotangent = np.ascontiguousarray(array_of(gate)), array_of(g)
+    step = 0 if is_one_number(cotangent) else 1
+    data, cotangent = np.ascontiguousarray(data), cotangent if step == 0 else np.ascontiguousarray(cotangent)
+    result = large_empty(data.shape, data.dtype)
+    ARRAY_KERNELS.gate_cotangents(id(result), id(cotangent), id(open_by), id(data), count, open_by.size // count, step)
+    return make(result, 0)

@@ -14,6 +14,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.ops.arithmetic import plain_number
 from tapegrad.ops.products import apart, matmul, merges, mismatch, product, wrong_dtypes
 from tapegrad.recording.casting import cast, common_dtype
+from tapegrad.recording.stretched_operands import outer_product
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording
 
@@ -153,7 +154,7 @@ def _addmv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 def _term_bar(g: Tensor, beta: float, ctx: Context) -> Tensor | None:
     """Cotangent of the added term."""
-    return ctx.on.sum_to(g if beta == 1 else g * beta, ctx.shapes[0]) if ctx.needs[0] else None
+    return ctx.on.sum_to(g if beta == 1 else ctx.on.times(g, beta), ctx.shapes[0]) if ctx.needs[0] else None
 
 
 _ADDMV = Structural("AddmvBackward0", ((), (2,), (1,)), _addmv_vjp)
@@ -195,7 +196,7 @@ def addr(x: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float
     dtype = common_dtype([c, a, b])
     x, vec1, vec2 = (cast(operand, dtype) for operand in (x, vec1, vec2))
     with quiet():
-        result = _scaled_sum(np.multiply.outer(array_of(vec1), array_of(vec2)), array_of(x), (beta, alpha))
+        result = _scaled_sum(outer_product(array_of(vec1), array_of(vec2)), array_of(x), (beta, alpha))
     return apply(_ADDR, (x, vec1, vec2), result, (beta, alpha))
 
 
@@ -204,11 +205,11 @@ def _addr_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     beta, alpha = ctx.attrs
     _, vec1, vec2 = ctx.inputs
     c_bar = _term_bar(g, beta, ctx)
-    g = g if alpha == 1 else g * alpha
+    g = g if alpha == 1 else on.times(g, alpha)
     return c_bar, on.matmul(g, vec2) if ctx.needs[1] else None, on.matmul(vec1, g) if ctx.needs[2] else None
 
 
-_ADDR = Structural("AddrBackward0", ((), (2,), (1,)), _addr_vjp)
+_ADDR = Structural("AddrBackward0", ((), (2,), (1,)), _addr_vjp, takes_stretched=True)
 
 
 def addbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:

@@ -9,12 +9,16 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.memory_pool import SMALL, large_empty
+from tapegrad.arrays.sizes import stretches_to
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.ops.searching import nonzero
 from tapegrad.ops.undifferentiable import floored_quotient
 from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.casting import cast
+from tapegrad.recording.stretched_operands import OPERATIONS, combined
 from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
 from tapegrad.tensors.tracers import makes_constants_of_shapes
 
@@ -130,7 +134,10 @@ def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 
 
 _ROUNDED_DIV = Structural(
-    "DivBackward2", ((),), lambda g, ctx: [wrap(np.zeros(s, d)) for s, d in zip(ctx.shapes, ctx.dtypes, strict=True)]
+    "DivBackward2",
+    ((),),
+    lambda g, ctx: [wrap(np.zeros(s, d)) for s, d in zip(ctx.shapes, ctx.dtypes, strict=True)],
+    takes_stretched=True,
 )
 
 
@@ -156,10 +163,24 @@ def round(x: Tensor, *, decimals: int = 0) -> Tensor:
     if data.dtype.kind != "f":
         raise NotImplementedError(f"\"round_vml_cpu\" not implemented for '{dtypes.type_name(data.dtype)}' with decimals")
     with quiet():
-        return apply(_ROUND, (x,), np.round(data, decimals))
+        return apply(_ROUND, (x,), _rounded(data, decimals))
 
 
-_ROUND = Structural("RoundBackward1", ((),), lambda g, ctx: (wrap(np.zeros(ctx.shapes[0], ctx.dtypes[0])),))
+def _rounded(data: Any, decimals: int) -> Any:
+    """`np.round`, in one pass over large arrays."""
+    if data.size <= SMALL or data.dtype is not dtypes.float64 or not data.flags.c_contiguous or not -23 < decimals < 23:
+        return np.round(data, decimals)
+    result, factor = large_empty(data.shape, data.dtype), np.array(10.0 ** abs(decimals))
+    ARRAY_KERNELS.round_to_decimals(id(result), id(data), id(factor), int(decimals < 0))
+    return result
+
+
+_ROUND = Structural("RoundBackward1", ((),), lambda g, ctx: (wrap(np.zeros(ctx.shapes[0], ctx.dtypes[0])),), takes_stretched=True)
+
+
+def times(x: Tensor, factor: float) -> Tensor:
+    """A cotangent times a number."""
+    return x * factor
 
 
 def float_power(x: Any, exponent: Any) -> Tensor:
@@ -205,10 +226,24 @@ def _fused(op: Structural, combine: Any, x: Tensor, tensor1: Any, tensor2: Any, 
     with quiet():
         a, b, c = (array_of(t).astype(dtype, copy=False) for t in (x, tensor1, tensor2))
         check_broadcast(a, b, c)
+        if max(b.size, c.size) > SMALL:
+            return apply(op, (x, tensor1, tensor2), _in_one_memory(combine, a, b, c, value), value)
         term = combine(b, c)
         if value != 1:
             term = dtype.type(value) * term
         return apply(op, (x, tensor1, tensor2), np.asarray(a + term, dtype), value)
+
+
+def _in_one_memory(combine: Any, a: Any, b: Any, c: Any, value: float) -> Any:
+    """``a + value * combine(b, c)`` of large arrays, in the memory of the first result where the others fit in."""
+    both = b.dtype is c.dtype is dtypes.float64 and b.shape != c.shape
+    term = combined(OPERATIONS[combine], b, c) if both else None
+    if term is None:
+        term = combine(b, c)
+    kept = term if stretches_to(a.shape, term.shape) else None
+    if value != 1:
+        term = np.multiply(a.dtype.type(value), term, out=kept)
+    return np.add(a, term, out=kept)
 
 
 def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
@@ -260,7 +295,7 @@ def _addcmul_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     _, b, c = ctx.inputs
     x_shape, b_shape, c_shape = ctx.shapes
-    weighted = g if ctx.attrs == 1 else g * ctx.attrs
+    weighted = g if ctx.attrs == 1 else on.times(g, ctx.attrs)
     return (
         on.sum_to(g, x_shape) if ctx.needs[0] else None,
         on.sum_to(_plain["_mul0"](weighted, c), b_shape) if ctx.needs[1] else None,
@@ -272,16 +307,16 @@ def _addcdiv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     _, b, c = ctx.inputs
     x_shape, b_shape, c_shape = ctx.shapes
-    weighted = g if ctx.attrs == 1 else g * ctx.attrs
+    weighted = g if ctx.attrs == 1 else on.times(g, ctx.attrs)
     return (
         on.sum_to(g, x_shape) if ctx.needs[0] else None,
         on.sum_to(_plain["_mul0"](weighted, _plain["reciprocal"](c)), b_shape) if ctx.needs[1] else None,
-        on.sum_to(_plain["_mul0"](g * -ctx.attrs, (b / c) / c), c_shape) if ctx.needs[2] else None,
+        on.sum_to(_plain["_mul0"](on.times(g, -ctx.attrs), (b / c) / c), c_shape) if ctx.needs[2] else None,
     )
 
 
-_ADDCMUL = Structural("AddcmulBackward0", ((), (2,), (1,)), _addcmul_vjp)
-_ADDCDIV = Structural("AddcdivBackward0", ((), (2,), (1, 2)), _addcdiv_vjp)
+_ADDCMUL = Structural("AddcmulBackward0", ((), (2,), (1,)), _addcmul_vjp, takes_stretched=True)
+_ADDCDIV = Structural("AddcdivBackward0", ((), (2,), (1, 2)), _addcdiv_vjp, takes_stretched=True)
 
 
 def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:

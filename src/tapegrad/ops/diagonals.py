@@ -74,7 +74,12 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return view(x, "DiagonalBackward0", _Diagonal(offset, *_plane(dim1, dim2, array_of(x).ndim)))
+    return view(x, "DiagonalBackward0", diagonal_map(offset, dim1, dim2, array_of(x).ndim))
+
+
+def diagonal_map(offset: int, dim1: int, dim2: int, ndim: int) -> _Diagonal:
+    """What takes the view of an array that `diagonal` is."""
+    return _Diagonal(offset, *_plane(dim1, dim2, ndim))
 
 
 def diagonal_of_matrices(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

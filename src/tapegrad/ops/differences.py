@@ -14,7 +14,7 @@ from tapegrad.ops.reductions import sum
 from tapegrad.ops.scans import cumsum
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.axes import axis
-from tapegrad.tensors.factories import zeros
+from tapegrad.tensors.factories import empty, zeros
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
 __all__ = ["cumulative_trapezoid", "diff", "trapezoid", "trapz"]
@@ -64,7 +64,7 @@ def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, ap
         raise RuntimeError(f"order must be non-negative but got {n}")
     parts = [_fitting(part, shape, position) for part in (prepend, append) if part is not None]
     if n == 0:
-        return zeros(shape, dtype=array_of(x).dtype).copy_(x)
+        return empty(shape, dtype=array_of(x).dtype).copy_(x)
     if parts:
         first = parts[:1] if prepend is not None else []
         x = cat([*first, x, *parts[len(first) :]], position)

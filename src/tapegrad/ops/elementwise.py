@@ -23,6 +23,7 @@ from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.recording.apply_rule import DIVISIONS, PROMOTION, apply_rule, check_broadcast
 from tapegrad.recording.parameter_names import names_of, with_names
 from tapegrad.recording.primal_values import BY_POWER, LARGE, float_at_the_edge, forward, scalar_forward
+from tapegrad.recording.stretched_operands import OPERATIONS, combined
 from tapegrad.rules.table import POWERS, RULES, Rule
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.foreign_operands import REFLECTED_NAMES, asked
@@ -106,7 +107,7 @@ def _again(opcode: int, *operands: Any) -> Tensor:
 def _binary(opcode: int, exchanged: bool = False) -> Form:
     """``op(x, y)`` for a tensor `x`; ``op(y, x)`` if exchanged."""
     scalar, array = scalar_forward[opcode], forward[opcode]
-    is_ufunc, large = isinstance(array, np.ufunc), LARGE.get(array, array)
+    is_ufunc, large, operation = isinstance(array, np.ufunc), LARGE.get(array, array), OPERATIONS.get(array)
     powers = {y: FORMS[OPCODES[name]] for y, name in POWERS.items()} if RULES[opcode].name == "pow" and not exchanged else {}
 
     reflected = None if exchanged else REFLECTED_NAMES.get(RULES[opcode].name)
@@ -130,6 +131,10 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
             return large(a, b, out=large_empty(shaped.shape, F64))
         if shared and large is not array and a.dtype is b.dtype:
             return large(a, b, out=large_empty(np.broadcast_shapes(a.shape, b.shape), F64))
+        if operation is not None and type(a) is type(b) and a.shape != b.shape and a.dtype is b.dtype is F64:
+            found = combined(operation, a, b)
+            if found is not None:
+                return found
         # NumPy takes twice as long over a Python float as over a 0-d array.
         if type(b) is float and a.dtype is F64:
             return array(a, _array(b))

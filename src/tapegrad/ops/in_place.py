@@ -205,8 +205,10 @@ def plain(t: Tensor) -> Any:
     return float(data.item())
 
 
-def _nothing(ctx: Context) -> Tensor:
+def _nothing(ctx: Context) -> Tensor | None:
     """Cotangent of what was overwritten."""
+    if not ctx.needs[0]:
+        return None
     return make(np.zeros(ctx.shapes[0], ctx.dtypes[0]), 0)
 
 
@@ -223,7 +225,9 @@ _SPREAD = (_many_overwritten, _many_spread)
 _ZERO = Structural("ZeroBackward0", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1])
 _FILL = Structural("FillBackward2", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1])
 _FILL_TENSOR = Structural("FillBackward3", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ())), linear=_SPREAD)
-_COPY = Structural("CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])), linear=_SPREAD)
+_COPY = Structural(
+    "CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])), linear=_SPREAD, takes_stretched=True
+)
 
 
 def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.ndarray, repeats: bool = False) -> Tensor:

@@ -243,7 +243,7 @@ def _put_view_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 def placing(name: str) -> Structural:
     """An operation that writes into a view, under PyTorch's name for it."""
-    return Structural(name, ((),), _put_view_vjp, linear=(_without_the_view, _view_into_zeros))
+    return Structural(name, ((),), _put_view_vjp, linear=(_without_the_view, _view_into_zeros), takes_stretched=True)
 
 
 def _part_of_many(many: Array, basic: Advanced | None) -> Array:
@@ -292,4 +292,4 @@ def _put_again(arrays: Sequence[Array], attrs: Any, at: Array) -> Array:
     return result
 
 
-_PUT_PART = Structural("IndexPutBackward0", ((),), _put_part_vjp, forward=_put_again)
+_PUT_PART = Structural("IndexPutBackward0", ((),), _put_part_vjp, forward=_put_again, takes_stretched=True)

@@ -12,7 +12,6 @@ from numpy import ndarray
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.arrays.sizes import MOST, check_count
 from tapegrad.errors import ShapeError
-from tapegrad.ops.indexing import getitem
 from tapegrad.ops.shaping import reshape, unsqueeze
 from tapegrad.recording.axes import axis
 from tapegrad.recording.casting import cast, common_dtype
@@ -354,10 +353,10 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
 
 def _block_diag_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return tuple(getitem(g, block) if wanted else None for block, wanted in zip(ctx.attrs, ctx.needs, strict=True))
+    return tuple(ctx.on.getitem(g, block) if wanted else None for block, wanted in zip(ctx.attrs, ctx.needs, strict=True))
 
 
-_BLOCK_DIAG = Structural("BlockDiagBackward0", ((),), _block_diag_vjp)
+_BLOCK_DIAG = Structural("BlockDiagBackward0", ((),), _block_diag_vjp, takes_stretched=True)
 
 
 def _tensors(tensors: Sequence[Tensor], name: str) -> list[Tensor]:

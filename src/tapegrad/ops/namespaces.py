@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.arrays.memory_pool import SMALL
+from tapegrad.arrays.sizes import is_one_number
 from tapegrad.deferred import look_up
 from tapegrad.recording.primal_values import choose
+from tapegrad.recording.stretched_operands import outer_product
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, make
 
@@ -30,15 +33,16 @@ float64 = np.dtype(np.float64)
 
 PLACES = {
     "add_at": "ops.flat_places", "between_eigenvectors": "linalg.vector_gaps", "between_singular_vectors": "linalg.vector_gaps",
-    "cat": "ops.joining", "diagonal_matrix": "linalg.matrices", "factored_cotangent": "linalg.triangular_factors",
+    "cat": "ops.joining", "diagonal_matrix": "linalg.matrices", "eye_times": "ops.vectors",
+    "factored_cotangent": "linalg.triangular_factors", "gate_cotangent": "ops.activations",
     "getitem": "ops.indexing", "identity_beside": "linalg.matrices", "limited_differences": "ops.residuals",
     "matmul": "ops.products", "mean": "ops.reductions", "mT": "ops.transposing", "off_diagonal": "linalg.matrices",
     "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps", "put_along": "ops.selecting",
     "put_at": "ops.flat_places", "reshape": "ops.shaping", "restore": "ops.reductions", "shares_back": "ops.normalisation",
     "solve_cotangent": "linalg.solving", "sum": "ops.reductions", "sum_to": "recording.strided_maps", "take_at": "ops.flat_places",
-    "take_last": "ops.flat_places", "tall": "ops.products", "triangle": "linalg.matrices", "triangular_cotangent": "linalg.solving",
-    "unsqueeze": "ops.shaping", "weighted_differences": "linalg.row_distances", "where": "ops.elementwise",
-    "without_part": "ops.overwriting",
+    "take_last": "ops.flat_places", "tall": "ops.products", "times": "ops.arithmetic", "triangle": "linalg.matrices",
+    "triangular_cotangent": "linalg.solving", "unsqueeze": "ops.shaping", "weighted_differences": "linalg.row_distances",
+    "where": "ops.elementwise", "without_part": "ops.overwriting",
 }  # fmt: skip
 
 
@@ -72,11 +76,17 @@ class _Plain(_Tensors):
 
     @staticmethod
     def take_at(x: Tensor, places: Any) -> Tensor:
-        return _tensor(look_up("ops.flat_places:taken_at")(array_of(x), places))
+        data = array_of(x)
+        if data.size > SMALL and is_one_number(data) and places.at.size and places.at.min() >= 0:
+            return _spread(data, places.shape)
+        return _tensor(look_up("ops.flat_places:taken_at")(data, places))
 
     @staticmethod
     def take_last(g: Tensor, places: Any) -> Tensor:
-        return _tensor(look_up("ops.flat_places:last_taken_at")(array_of(g), places))
+        data = array_of(g)
+        if data.size > SMALL and is_one_number(data) and look_up("ops.flat_places:are_all_different")(places.at):
+            return _spread(data, places.shape)
+        return _tensor(look_up("ops.flat_places:last_taken_at")(data, places))
 
     @staticmethod
     def put_at(x: Tensor, places: Any, values: Tensor) -> Tensor:
@@ -84,12 +94,17 @@ class _Plain(_Tensors):
 
     @staticmethod
     def part_of(x: Tensor, replay: Take) -> Tensor:
-        return _tensor(replay(np.asarray(x._data)))
+        data = np.asarray(x._data)
+        if data.size > SMALL and is_one_number(data):  # of which a view by strides would leave the memory
+            return _spread(data, replay(np.empty(data.shape, np.int8)).shape)
+        return _tensor(replay(data))
 
     @staticmethod
     def without_part(x: Tensor, replay: Take) -> Tensor:
         rest = np.array(x._data, order="C")
         part = replay(rest)
+        if rest.size > SMALL and part.size == rest.size and (part.flags.c_contiguous or part.flags.f_contiguous):
+            return _spread(np.zeros(1, rest.dtype), rest.shape)  # nothing is left
         if part.size and not np.may_share_memory(part, rest):
             return TENSORS.without_part(x, replay)
         part[...] = 0.0
@@ -124,9 +139,28 @@ class _Plain(_Tensors):
     def outer(x: Tensor, y: Tensor) -> Tensor:
         token = enter(IGNORING)
         try:
-            return make(x._data[:, None] * y._data, 0)
+            return make(outer_product(x._data, y._data), 0)
         finally:
             leave(token)
+
+    @staticmethod
+    def times(x: Tensor, factor: float) -> Tensor:
+        data = x._data
+        if type(data) is float or data.size <= SMALL or not is_one_number(data):
+            return x * factor
+        return make(np.broadcast_to(data[(0,) * data.ndim] * factor, data.shape), 0)
+
+    @staticmethod
+    def eye_times(g: Tensor, rows: int, columns: int) -> Tensor:
+        dtype = float64 if type(g._data) is float else g._data.dtype
+        result = np.zeros((rows, columns), dtype)
+        result.reshape(-1)[: min(rows, columns) * columns : columns + 1] = g._data
+        return make(result, 0)
+
+    @staticmethod
+    def gate_cotangent(g: Tensor, gate: Tensor, x: Tensor, halves: Any) -> Tensor:
+        found = look_up("ops.activations:large_gate_cotangent")(g, gate, x, halves)
+        return look_up("ops.activations:gate_cotangent")(g, gate, x, halves, PLAIN) if found is None else found
 
     @staticmethod
     def tall(x: Tensor) -> Tensor:
@@ -238,6 +272,11 @@ class _Plain(_Tensors):
 
 def _tall_of_nothing(data: Array) -> Array:
     return data.reshape(int(np.prod(data.shape[:-1])), data.shape[-1])
+
+
+def _spread(one: Array, shape: Shape) -> Tensor:
+    """The number that an array repeats, in another shape."""
+    return _tensor(np.broadcast_to(one[(0,) * one.ndim], shape))
 
 
 def _tensor(z: Any) -> Tensor:

@@ -174,7 +174,9 @@ def _many_as_part(many: Array, context: Context, shape: tuple[int, ...]) -> Arra
     return whole
 
 
-_COPY_SLICES = Structural("CopySlices", ((), ()), _copy_slices_vjp, linear=(_many_without_part, _many_as_part))
+_COPY_SLICES = Structural(
+    "CopySlices", ((), ()), _copy_slices_vjp, linear=(_many_without_part, _many_as_part), takes_stretched=True
+)
 
 
 def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:

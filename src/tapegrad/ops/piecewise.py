@@ -243,7 +243,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     else:
         slopes = np.full((), 0.5 * (lower + upper))
     with quiet():
-        slopes = choose(data > 0, 1.0, slopes).astype(data.dtype)
+        slopes = choose(data > 0, 1.0, slopes).astype(data.dtype, copy=False)
     if inplace:
         return in_place(OPCODES["_rrelu"])(input, wrap(slopes))
     return elementwise._rrelu(input, wrap(slopes))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.sizes import sizes
+from tapegrad.arrays.sizes import is_one_number, sizes
 from tapegrad.errors import ShapeError
 from tapegrad.recording.axes import axis
 from tapegrad.recording.strided_maps import strided_copy
@@ -126,6 +126,8 @@ def _rolled(x: Tensor, places: tuple[int, ...], along: tuple[int, ...]) -> Tenso
 
 
 def _roll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    if g._row == 0 and is_one_number(array_of(g)):
+        return (g,)
     places, along = ctx.attrs
     return (_rolled(g, tuple(-n for n in places), along),)
 
@@ -135,7 +137,7 @@ def _many_rolled(x_dot: Any, ctx: Context, shape: tuple[int, ...]) -> Any:
     return np.roll(x_dot, places, along) if along else np.roll(x_dot.reshape(-1, x_dot.shape[-1]), places[0], 0)
 
 
-_ROLL = Structural("RollBackward0", ((),), _roll_vjp, linear=(_many_rolled,))
+_ROLL = Structural("RollBackward0", ((),), _roll_vjp, linear=(_many_rolled,), takes_stretched=True)
 
 
 def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:

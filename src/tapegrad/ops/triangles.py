@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tapegrad.arrays import dtypes
+from tapegrad.arrays.memory_pool import SMALL, large_empty
+from tapegrad.arrays.sizes import is_one_number
 from tapegrad.errors import ShapeError
 from tapegrad.ops.in_place_copies import written_directly
 from tapegrad.recording.structural import Context, Structural, apply
@@ -70,9 +73,14 @@ def triu_into(t: Tensor, diagonal: int = 0) -> Tensor:
 
 def _triangle(op: Structural, upper: int, name: str, x: Tensor, diagonal: int) -> Tensor:
     offset, *place = _place(name, x, diagonal)
-    data = np.ascontiguousarray(array_of(x))
-    result = np.empty(data.shape, data.dtype)
-    ARRAY_KERNELS.copy_triangles(id(result), id(data), *place, upper)
+    data = array_of(x)
+    if data.size > SMALL and data.dtype is dtypes.float64:
+        source = np.array([data[(0,) * data.ndim]]) if is_one_number(data) else np.ascontiguousarray(data)
+        result = large_empty(data.shape, data.dtype)
+    else:
+        source = np.ascontiguousarray(data)
+        result = np.empty(data.shape, data.dtype)
+    ARRAY_KERNELS.copy_triangles(id(result), id(source), *place, upper)
     return apply(op, (x,), result, offset)
 
 
@@ -106,5 +114,5 @@ def _upper_of_many(x_dot: np.ndarray, ctx: Context, shape: tuple[int, ...]) -> n
     return np.where(np.tri(shape[-2], shape[-1], ctx.attrs - 1, bool)[..., None], 0.0, x_dot)
 
 
-_TRIL = Structural("TrilBackward0", ((),), _tril_vjp, linear=(_lower_of_many,))
-_TRIU = Structural("TriuBackward0", ((),), _triu_vjp, linear=(_upper_of_many,))
+_TRIL = Structural("TrilBackward0", ((),), _tril_vjp, linear=(_lower_of_many,), takes_stretched=True)
+_TRIU = Structural("TriuBackward0", ((),), _triu_vjp, linear=(_upper_of_many,), takes_stretched=True)

@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import promote_types, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
+from tapegrad.ops import elementwise
 from tapegrad.ops.products import mismatch, wrong_dtypes
 from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.recording.apply_rule import check_broadcast
@@ -200,8 +201,13 @@ def trace(x: Tensor) -> Tensor:
         return apply(_TRACE, (x,), data.trace(dtype=None if data.dtype.kind == "f" else np.int64))
 
 
+def eye_times(g: Tensor, rows: int, columns: int) -> Tensor:
+    """A matrix with a number on its diagonal."""
+    return elementwise._mul0(g, wrap(np.eye(rows, columns, dtype=array_of(g).dtype)))
+
+
 def _trace_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (g * wrap(np.eye(*ctx.shapes[0], dtype=ctx.dtypes[0])),)
+    return (ctx.on.eye_times(g, *ctx.shapes[0]),)
 
 
 _TRACE = Structural("TraceBackward0", ((),), _trace_vjp)

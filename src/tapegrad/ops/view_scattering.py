@@ -10,9 +10,10 @@ import numpy as np
 from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
-from tapegrad.ops.diagonals import diagonal
+from tapegrad.ops.diagonals import diagonal_map
 from tapegrad.ops.flat_places import Places, put_at, putting
 from tapegrad.ops.subviews import as_strided
+from tapegrad.recording.strided_maps import places_taken
 from tapegrad.tensors.tensor import Tensor, array_of, promote, wrap
 
 __all__ = ["as_strided_scatter", "diagonal_scatter"]
@@ -48,7 +49,9 @@ def diagonal_scatter(x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return _replaced(_DIAGONAL_SCATTER, x, src, array_of(diagonal(_numbered(array_of(x).shape), offset, dim1, dim2)))
+    data = array_of(x)
+    take = diagonal_map(offset, dim1, dim2, data.ndim)
+    return _replaced(_DIAGONAL_SCATTER, x, src, places_taken(data.shape, take))
 
 
 def as_strided_scatter(

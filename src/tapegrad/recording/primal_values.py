@@ -12,6 +12,7 @@ import numpy as np
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
+from tapegrad.arrays.sizes import is_one_number
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine.layout import BLOCK, ROOM_BLOCKS
 from tapegrad.kernels.entries import KERNEL_WORDS
@@ -26,6 +27,7 @@ from tapegrad.kernels.opcodes import (
     has_value_loop,
     is_numpys,
 )
+from tapegrad.recording.stretched_operands import OPERATIONS, combined
 from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, POWERS, RULES, Rule
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -59,6 +61,13 @@ def _number_or_whole(a: Any, shape: tuple[int, ...]) -> Any:
     return a if not a.ndim or (a.shape == shape and a.flags.c_contiguous) else None
 
 
+def _one_number_or_whole(a: Any, shape: tuple[int, ...]) -> Any:
+    """The same; of a number that is stretched to the shape, that number."""
+    if type(a) is np.ndarray and a.dtype is dtypes.float64 and a.shape == shape and is_one_number(a):
+        return np.array(a[(0,) * a.ndim])
+    return _number_or_whole(a, shape)
+
+
 def _block_or_spread(a: Any, shape: tuple[int, ...]) -> Any:
     """The same, with arrays that are stretched written out; of a number, a block of it."""
     if type(a) is np.ndarray and a.dtype is dtypes.float64 and a.ndim and not (a.shape == shape and a.flags.c_contiguous):
@@ -76,9 +85,21 @@ def _np_sigmoid(x: Any) -> Any:
 
 
 def _np_mul0(x: Any, y: Any) -> Any:
-    large = type(x) is np.ndarray and x.size > SMALL
-    if large and _number_or_whole(x, x.shape) is not None and _number_or_whole(y, x.shape) is not None:
-        return _by_loop(OPCODES["_mul0"], RULES[OPCODES["_mul0"]])(x, y)
+    if type(x) is np.ndarray and x.size > SMALL:
+        a, b = (_one_number_or_whole(operand, x.shape) for operand in (x, y))
+        if a is not None and b is not None and (a.ndim or b.ndim):
+            return _by_loop(OPCODES["_mul0"], RULES[OPCODES["_mul0"]])(a, b)
+        if a is not None and not a.ndim and type(y) is np.ndarray and y.dtype is x.dtype and y.size <= SMALL:
+            part = _np_mul0(np.broadcast_to(a, y.shape), y)  # of a number and what is stretched, each product once
+            if np.broadcast_shapes(x.shape, y.shape) == x.shape:
+                z = large_empty(x.shape, dtypes.float64)
+                z[...] = part
+                return z
+    if type(x) is type(y) is np.ndarray and max(x.size, y.size) > SMALL:
+        few = x if x.size < y.size else y
+        if 8 * few.size <= max(x.size, y.size) and np.isfinite(few).all() and few.all():  # then no product differs
+            found = combined(OPERATIONS[np.multiply], x, y) if x.dtype is y.dtype is dtypes.float64 else None
+            return x * y if found is None else found
     # 0 * inf and 0 * nan are the only products that differ, and they are nan.
     z = x * y
     return np.where((x == 0.0) | (y == 0.0), 0.0, z) if np.isnan(np.add.reduce(z, None)) else z

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.recording.structural import as_result
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, make, retry
@@ -21,6 +22,7 @@ __all__ = [
     "join",
     "piece",
     "pieces",
+    "places_taken",
     "reduce_sum",
     "reshape_copy",
     "scattered",
@@ -115,6 +117,21 @@ def _geometry(shape: tuple[int, ...], take: Callable[[Any], Any]) -> tuple[Any, 
     part = take(whole)
     offset = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0] if part.size else 0
     return part.shape, part.strides, offset
+
+
+def places_taken(shape: tuple[int, ...], take: Callable[[Any], Any]) -> np.ndarray:
+    """The numbers, counted through, of the elements that a strided view of an array of `shape` has."""
+    size = math.prod(shape)
+    if size <= SMALL:
+        taken: np.ndarray = take(np.arange(size).reshape(shape))
+        return taken
+    dims, strides, offset = _geometry(shape, take)
+    if len(dims) == 1:
+        return np.arange(offset, offset + dims[0] * strides[0], strides[0])
+    at = np.full((1,) * len(dims), offset)
+    for k, (extent, step) in enumerate(zip(dims, strides, strict=True)):
+        at = at + (step * np.arange(extent)).reshape((-1,) + (1,) * (len(dims) - k - 1))
+    return at
 
 
 def _dense(x: Tensor) -> np.ndarray:
