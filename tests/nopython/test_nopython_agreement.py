@@ -94,7 +94,7 @@ MOVES = """append(x,x[0]) array_split(x,3)[0] broadcast_arrays(x[:2],M)[0] broad
     hstack((x,x*x)) imag(x) insert(x,1,x[2]) moveaxis(C,0,-1) permute_dims(C,(2,0,1)) ravel(M) real(x) repeat(x,2)
     reshape(x,(2,2)) resize(x,(3,2)) roll(x,1) rot90(M) split(x,2)[1] stack((x,x*x)) swapaxes(C,0,2) take(x,np.array([2,0,0]))
     take_along_axis(M,np.array([[1],[0]]),1) transpose(M) tril(M) triu(M,1) trim_zeros(x) vsplit(M,2)[1] vstack((x,x*x))
-    bincount(np.array([0,2,2,1]),x) unique(x) union1d(x,x*x) intersect1d(x,x[:2]) setdiff1d(x,x[:2])"""
+    bincount(np.array([0,2,2,1]),x) unique(x) union1d(x,x*x) intersect1d(x,x[:2]) setdiff1d(x,x[:2]) setxor1d(x,x[:2])"""
 MOVES = MOVES.replace("M", "x.reshape(2,2)").replace("C", "x.reshape(1,2,2)")
 TABLES, HEIGHTS = "np.arange(0.0, 7.0)", "np.array([0.0, 3.0, 4.0, 9.0, 2.0, 3.0, 7.0])"
 
