@@ -153,11 +153,16 @@ _zeta a x | - | where(a > 1.0, -a * _zeta(a + 1.0, x), nan)
 
 
 class Partials:
-    """Derivatives of one ufunc: its operands' names, and the code of each partial, None where there is none."""
+    """Derivatives of one ufunc: its operands' names, and the code of each partial, None where there is none.
+
+    `slopes` of arrays and `derivatives` of tensors are these as functions of the operands and the result, made at the first call.
+    """
 
     def __init__(self, name: str, operands: list[str], texts: list[str]) -> None:
         self.name, self.operands, self.texts = name, operands, texts
         self.codes: list[CodeType | None] = [None if text == "-" else compile(text, f"<{name}>", "eval") for text in texts]
+        self.slopes = functools.cache(functools.partial(self._function, _names_of_arrays))
+        self.derivatives = functools.cache(functools.partial(self._function, _names))
         used = [() if code is None else code.co_names for code in self.codes]
         places = [tuple(k for k, operand in enumerate(operands) if operand in names) for names in used]
         self.step = Structural(
@@ -166,6 +171,13 @@ class Partials:
             functools.partial(_vjp, self),
             forward=self.value_again,
         )
+
+    def _function(self, names: _Names, k: int) -> Callable[..., Any]:
+        code, given = self.codes[k], (*self.operands, "z")
+        assert code is not None
+        space = {name: names[name] for name in code.co_names if name not in given}
+        made: Callable[..., Any] = eval(f"lambda {', '.join(given)}: {self.texts[k]}", {"__builtins__": {}, **space})
+        return made
 
     def value_again(self, arrays: Sequence[Any], attrs: Any) -> Any:
         """What the ufunc gives for other operands."""
@@ -241,7 +253,7 @@ def _of_arrays(name: str) -> Callable[..., Any]:
     def call(*xs: Any) -> Any:
         if opcode is not None and _are_doubles(xs):
             return np.asarray(forward[opcode](*xs))
-        return _array(operation(*map(one, xs)))
+        return _array(operation(*[make(float(x), 0) if isinstance(x, float) else one(x) for x in xs]))
 
     return call
 
@@ -261,14 +273,13 @@ _names_of_arrays: _NamesOfArrays = _NamesOfArrays()
 
 
 def _vjp(partials: Partials, g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
-    known: dict[str, Any] = dict(zip(partials.operands, ctx.inputs, strict=True)) | {"z": ctx.result}
-    wanted = [code if needed else None for code, needed in zip(partials.codes, ctx.needs, strict=True)]
+    known = (*ctx.inputs, ctx.result)
     if ctx.on is PLAIN:
-        known = {name: _array(t) for name, t in known.items() if t is not None}
+        arrays = [None if t is None else _array(t) for t in known]
         with quiet():
-            slopes = [None if code is None else make(as_result(_value(code, known, _names_of_arrays)), 0) for code in wanted]
+            slopes = [make(as_result(partials.slopes(k)(*arrays)), 0) if need else None for k, need in enumerate(ctx.needs)]
     else:
-        slopes = [None if code is None else one(_value(code, known, _names)) for code in wanted]
+        slopes = [one(partials.derivatives(k)(*known)) if need else None for k, need in enumerate(ctx.needs)]
     pairs = zip(slopes, ctx.shapes, strict=True)
     return tuple([None if slope is None else ctx.on.sum_to(_absolute_zero(g, slope), shape) for slope, shape in pairs])
 
@@ -276,10 +287,6 @@ def _vjp(partials: Partials, g: Tensor, ctx: Context) -> tuple[Tensor | None, ..
 def _array(t: Tensor) -> Any:
     data = array_of(t)
     return data if data.ndim else data[()]
-
-
-def _value(code: CodeType, known: dict[str, Any], names: _Names) -> Any:
-    return eval(code, {"__builtins__": {}}, {name: known[name] if name in known else names[name] for name in code.co_names})
 
 
 def special(ufunc: Any) -> Callable[..., Any]:
