@@ -68,3 +68,18 @@ def test_what_makes_functions_of_lines_does_not_hide_them_from_programs(function
     p = tg.program(function(np))
     p(V)
     assert len(p.traces) == 1, p.explain()
+
+
+@each(
+    ("function", "others"),
+    [
+        (lambda x, w: np.sum(np.cov(x, fweights=w)), [np.array([1, 2, 3, 1, 2, 3]), np.array([3, 1, 1, 1, 1, 5])]),
+        (lambda x, w: np.sum(np.cov(x, aweights=w)), [np.arange(1.0, 7.0), np.arange(7.0, 1.0, -1.0)]),
+        (lambda x, least: np.sum(np.linalg.pinv(x.reshape(2, 3), least)), [1e-3, 0.9]),
+        (lambda x, bound: np.sum(np.arange(6.0).clip(x, bound)), [1.0, 4.0]),
+    ],
+)
+def test_what_says_how_it_is_computed_is_read_at_each_run(function: Callable[..., Any], others: list[Any]) -> None:
+    p = tg.program(function)
+    for other in others * 2:
+        assert p(V, other) == pytest.approx(function(V, other), rel=1e-13)

@@ -309,7 +309,7 @@ def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np.
     given = rcond if rtol is np._NoValue else rtol
     if given is None:  # by NumPy's defaults, as parts of the largest singular value
         given = 1e-15 if rtol is np._NoValue else max(x.shape[-2:]) * np.finfo(x.dtype).eps
-    return tg.linalg.pinv(x, rtol=tg.tensor(array_of(one(given)), dtype=x.dtype), hermitian=hermitian)
+    return tg.linalg.pinv(x, rtol=one(given).to(x.dtype), hermitian=hermitian)
 
 
 def _matrix_power(a: Any, n: int) -> Any:

@@ -223,14 +223,17 @@ def _cov(
     correction = (0 if bias else 1) if ddof is None else ddof
     if fweights is None and aweights is None:
         return tg.squeeze(products_of_deviations(rows, rows.shape[1] - correction))
-    if fweights is not None:
-        times = array_of(one(fweights))
-        if (times != np.around(times)).any():
-            raise TypeError("fweights must be integer")
-        fweights = tg.tensor(times.astype(np.int64))
-    if aweights is not None:
-        aweights = one(aweights).to(rows.dtype)
-    return tg.cov(rows, correction=correction, fweights=fweights, aweights=aweights)
+    times = None if fweights is None else _times(one(fweights))
+    weights = None if aweights is None else one(aweights).to(rows.dtype)
+    return tg.cov(rows, correction=correction, fweights=times, aweights=weights)
+
+
+@looks_at_values
+def _times(fweights: Tensor) -> Tensor:
+    """How often each observation was made."""
+    if (array_of(fweights) != np.around(array_of(fweights))).any():
+        raise TypeError("fweights must be integer")
+    return fweights.to(np.int64)
 
 
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
