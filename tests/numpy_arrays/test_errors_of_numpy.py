@@ -30,6 +30,9 @@ V, M = np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
         (lambda x: np.average(x, axis=0, weights=[1.0, 2.0, 3.0]), M),
         (lambda x: np.quantile(x, 0.5, method="middle"), V),
         (lambda x: np.linalg.pinv(x, 1e-3, rtol=1e-3), M),
+        (lambda x: np.einsum("ii->i", x), M),
+        (lambda x: np.einsum("ij,jk", x, x), M),
+        (lambda x: np.einsum("i", x), M),
     ],
 )
 def test_value_errors_are_value_errors(f: Callable[[Any], Any], x: Any) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tapegrad.errors import ShapeError
+
 __all__ = ["Labels", "joint_sizes", "label_operands", "parse_equation", "parse_sublists"]
 
 Labels = tuple[int, ...]
@@ -44,16 +46,16 @@ def _parse_term(text: str, start: int, where: str) -> Term:
     while at < len(text):
         if text[at] == ".":
             if Ellipsis in term:
-                raise RuntimeError(f"einsum(): found '.' {where} for which an ellipsis was already found")
+                raise ShapeError(f"einsum(): found '.' {where} for which an ellipsis was already found")
             if text[at : at + 3] != "...":
-                raise RuntimeError(f"einsum(): found '.' {where} that is not part of any ellipsis")
+                raise ShapeError(f"einsum(): found '.' {where} that is not part of any ellipsis")
             term.append(Ellipsis)
             at += 3
             continue
         if text[at] != " ":
             label = _LETTERS.find(text[at])
             if label < 0:
-                raise RuntimeError(
+                raise ShapeError(
                     f"einsum(): invalid subscript given at index {start + at} in the equation string, subscripts must be in "
                     "[a-zA-Z]"
                 )
@@ -91,7 +93,7 @@ def _check_sublist(sublist: Any) -> Term:
                 f"einsum(): subscript in subscript list is not within the valid range [0, {_ELLIPSES}), but {label} was given"
             )
     if list(sublist).count(Ellipsis) > 1:
-        raise RuntimeError("einsum(): a subscript list has more than one ellipsis")
+        raise ShapeError("einsum(): a subscript list has more than one ellipsis")
     return list(sublist)
 
 
@@ -112,17 +114,17 @@ def label_operands(terms: Sequence[Term], output: Term | None, ranks: Sequence[i
     """
     if len(terms) != len(ranks):
         word = "fewer" if len(terms) > len(ranks) else "more"
-        raise RuntimeError(f"einsum(): {word} operands were provided than specified in the equation")
+        raise ShapeError(f"einsum(): {word} operands were provided than specified in the equation")
     widths = []
     for number, (term, rank) in enumerate(zip(terms, ranks, strict=True)):
         named = len(term) - term.count(Ellipsis)
         if named > rank and Ellipsis in term:
-            raise RuntimeError(
+            raise ShapeError(
                 f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions ({rank}) "
                 f"for operand {number}"
             )
         if named != rank and Ellipsis not in term:
-            raise RuntimeError(
+            raise ShapeError(
                 f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
                 f"({rank}) for operand {number} and no ellipsis was given"
             )
@@ -136,11 +138,9 @@ def label_operands(terms: Sequence[Term], output: Term | None, ranks: Sequence[i
     result = _expand(output, most, most)
     for label in result:
         if result.count(label) > 1:
-            raise RuntimeError(f"einsum(): output subscript {_LETTERS[label]} appears more than once in the output")
+            raise ShapeError(f"einsum(): output subscript {_LETTERS[label]} appears more than once in the output")
         if label < _ELLIPSES and label not in everywhere:
-            raise RuntimeError(
-                f"einsum(): output subscript {_LETTERS[label]} does not appear in the equation for any input operand"
-            )
+            raise ShapeError(f"einsum(): output subscript {_LETTERS[label]} does not appear in the equation for any input operand")
     return labels, result
 
 
@@ -167,7 +167,7 @@ def joint_sizes(labels: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> 
         own: dict[int, int] = {}
         for label, extent in zip(operand, shape, strict=True):
             if own.setdefault(label, extent) != extent:
-                raise RuntimeError(
+                raise ShapeError(
                     f"einsum(): subscript {_LETTERS[label]} is repeated for operand {number} but the sizes don't match, "
                     f"{extent} != {own[label]}"
                 )
@@ -175,7 +175,7 @@ def joint_sizes(labels: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> 
             if before == 1:
                 found[label] = extent
             elif extent not in (1, before):
-                raise RuntimeError(_mismatch(label, number, extent, before))
+                raise ShapeError(_mismatch(label, number, extent, before))
     return found
 
 
