@@ -265,6 +265,27 @@ def globals_of_a_function_that_is_installed() -> tuple[Any, Change]:
     return space["f"], lambda: space.update(scale=3.0)
 
 
+def attributes_of_a_decorated_function() -> tuple[Any, Change]:
+    factor = contextlib.contextmanager(lambda: iter(()))
+    factor.scale = 2.0  # type: ignore[attr-defined]
+    return lambda x: (x * factor.scale).sum(), lambda: setattr(factor, "scale", 3.0)
+
+
+def attributes_in_lists_of_a_decorated_function() -> tuple[Any, Change]:
+    factor = contextlib.contextmanager(lambda: iter(()))
+    factor.scales = [2.0]  # type: ignore[attr-defined]
+
+    def change() -> None:
+        factor.scales[0] = 3.0  # type: ignore[attr-defined]
+
+    return lambda x: (x * factor.scales[0]).sum(), change  # type: ignore[attr-defined]
+
+
+def what_a_decorated_function_was() -> tuple[Any, Change]:
+    factor = contextlib.contextmanager(lambda x: x * 2.0)
+    return lambda x: factor.__wrapped__(x).sum(), lambda: setattr(factor, "__wrapped__", lambda x: x * 3.0)  # type: ignore[attr-defined]
+
+
 def variables_of_the_environment() -> tuple[Any, Change]:
     os.environ["TAPEGRAD_TEST_SCALE"] = "2.0"
     return lambda x: (x * float(os.environ["TAPEGRAD_TEST_SCALE"])).sum(), lambda: os.environ.update(TAPEGRAD_TEST_SCALE="3.0")
@@ -277,6 +298,7 @@ STORIES: tuple[Story, ...] = (
     code_of_functions, functions_in_decorators_of_others, functions_of_types, modules_that_it_imports, names_that_it_imports,
     modules_by_text, modules_in_containers, globals_by_text, text_as_code,
     globals_of_a_function_that_is_installed, variables_of_the_environment,
+    attributes_of_a_decorated_function, attributes_in_lists_of_a_decorated_function, what_a_decorated_function_was,
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.frames import PACKAGE
+from tapegrad.programs.classes import is_of_python, is_of_words
 from tapegrad.programs.names_in_code import NamesInCode, all_of, is_installed_file, is_installed_module
 from tapegrad.programs.snapshots import MISSING, Snapshot, parts_in
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -43,7 +44,6 @@ FIXED = (
 )  # fmt: skip
 OF_C = (np.ufunc, types.BuiltinFunctionType, type(np.sum))  # functions that installed modules have
 Arrays = list[tuple[str, np.ndarray[Any, Any]]]
-HEAP_TYPE = 1 << 9  # flag of classes that are made while a program runs
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 USUAL = frozenset([types.FunctionType, types.MethodType, property, staticmethod, classmethod, type, list, tuple, dict])
 MAPPINGS = (dict, types.MappingProxyType)
@@ -55,7 +55,6 @@ HOLDING = (
     collections.OrderedDict,
     types.SimpleNamespace,
 )  # all of them in C
-WORD = tuple.__itemsize__
 
 
 class Unseen(Exception):  # noqa: N818 - it never reaches a user
@@ -186,6 +185,7 @@ class Surroundings:
         parts = [part for _, part in _users_in(function)]
         if not parts:
             return True
+        found.containers.append((vars(function), list(parts_in(vars(function)))))
         for cell in function.__closure__ or ():
             try:
                 found.cells.append((cell, part := cell.cell_contents))
@@ -281,7 +281,7 @@ class Surroundings:
         elif isinstance(value, type):
             if not is_installed_module(value.__module__):
                 yield from (
-                    (f"{value.__name__}.{name}", part) for name, part in vars(value).items() if not _is_of_python(name, part)
+                    (f"{value.__name__}.{name}", part) for name, part in vars(value).items() if not is_of_python(name, part)
                 )
                 yield from (("base", base) for base in value.__bases__)
                 yield "metaclass", type(value)
@@ -296,7 +296,7 @@ class Surroundings:
                 yield f"[{name!r}]", part
         elif isinstance(value, SEQUENCES):
             yield from ((f"[{k}]", part) for k, part in enumerate(value))
-        if not all(base in HOLDING or _is_of_words(base) for base in type(value).__mro__) or type(value) is object:
+        if not all(base in HOLDING or is_of_words(base) for base in type(value).__mro__) or type(value) is object:
             raise Unseen(f"{path or 'it'} is {type(value).__name__}, which programs cannot look into")
         yield "class", type(value)
         if isinstance(value, collections.defaultdict):
@@ -357,42 +357,30 @@ def _held_in_cells(function: types.FunctionType) -> list[Any]:
 
 
 def _users_in(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """What is the user's among what a function of an installed package holds: its closure, as decorators make it."""
-    own = function.__code__.co_filename.startswith(PACKAGE)
+    """What is the user's among what a function of an installed package holds: its closure, as decorators make it.
+
+    Attributes of a function that is made of one of the user's are the user's.
+    """
+    own, decorates = function.__code__.co_filename.startswith(PACKAGE), False
     for part in _held_in_cells(function):
         held = part.values() if isinstance(part, MAPPINGS) else part if isinstance(part, (list, tuple)) else ()
         for k, one in enumerate((part, *held)):
             if _may_be_users(one) or (issubclass(type(one), np.ndarray) and not own):
+                decorates |= not _is_installed(one)
                 yield f"cell {k}", one
+    for name, part in vars(function).items() if decorates else ():
+        if type(part) in PLAIN or isinstance(part, (np.ndarray, *SEQUENCES, *MAPPINGS)) or _may_be_users(part):
+            yield name, part
+
+
+def _is_installed(value: Any) -> bool:
+    """Whether a function is of an installed package."""
+    while isinstance(value, (functools.partial, types.MethodType)):
+        value = value.func if isinstance(value, functools.partial) else value.__func__
+    return isinstance(value, types.FunctionType) and is_installed_file(value.__code__.co_filename)
 
 
 def _may_be_users(value: Any) -> bool:
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return True
     return not is_installed_module((value if isinstance(value, type) else type(value)).__module__)
-
-
-# What Python, its dataclasses, abstract classes and generic ones write into classes.
-_MADE_BY_PYTHON = """
-__dict__ __weakref__ __doc__ __module__ __annotations__ __annotate__ __annotate_func__ __annotations_cache__ __slots__
-__firstlineno__ __static_attributes__ __dataclass_params__ __dataclass_fields__ __match_args__ __abstractmethods__ _abc_impl
-__orig_bases__ __parameters__ __type_params__ __protocol_attrs__ __non_callable_proto_members__
-"""
-_OF_PYTHON = frozenset(_MADE_BY_PYTHON.split())
-_TUPLE_GETTER = type(vars(collections.namedtuple("_Pair", "first"))["first"])
-
-
-def _is_of_python(name: str, part: Any) -> bool:
-    """Whether an attribute of a class is one that Python made."""
-    return name in _OF_PYTHON or isinstance(part, (types.MemberDescriptorType, types.GetSetDescriptorType, _TUPLE_GETTER))
-
-
-def _is_of_words(kind: type) -> bool:
-    """Whether instances hold attributes only: classes made by C code have memory of their own beside them."""
-    base = kind.__base__
-    if not kind.__flags__ & HEAP_TYPE or base is None:
-        return False
-    slots = sum(type(part) is types.MemberDescriptorType for part in vars(kind).values())
-    dicts = (kind.__dictoffset__ > 0) - (base.__dictoffset__ > 0)
-    references = (kind.__weakrefoffset__ > 0) - (base.__weakrefoffset__ > 0)
-    return kind.__basicsize__ == base.__basicsize__ + WORD * (slots + dicts + references)
