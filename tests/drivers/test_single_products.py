@@ -75,6 +75,11 @@ def test_a_function_without_curvature() -> None:
     assert not tg.hvp(lambda x: 1.0 + 0.0 * x[0], X, V).any()
 
 
+def test_inputs_without_elements_have_products_without_any() -> None:
+    product = tg.hvp(lambda x: (np.concatenate([x, X]) ** 2).sum(), np.zeros(0), np.zeros(0))
+    assert product.shape == (0,)
+
+
 def test_products_of_one_tape_do_not_see_each_other() -> None:
     x = tg.tensor(X, requires_grad=True)
     tape = linear_tape([x], [(x * x * x).sum()], second=True, once=True)

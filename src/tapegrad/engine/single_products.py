@@ -191,9 +191,9 @@ def hand_adjoints_down(linear, program, bars):
 
 
 @inline
-def changes_of(owner, changes, products):
-    """Where the changes of a row's adjoints are: those of the inputs, which have the first places, are the product."""
-    return products if owner.place == 0 else changes
+def changes_of(linear, owner, changes, products):
+    """Where the changes of a row's adjoints are: those of the inputs, which have the first places if any, are the product."""
+    return products if owner.place < linear.owner[0].size else changes
 
 
 @inline
@@ -213,7 +213,7 @@ def hand_changes_down(linear, program, changes, products):
     if owner_of(linear, program.row).change == UNTOUCHED:
         return
     owner = owner_of(linear, program.x)
-    target = changes_of(owner, changes, products)
+    target = changes_of(linear, owner, changes, products)
     pull_map(linear, program, target, changes, begin_changes(program, target, owner), False)
     owner.change = ELEMENTS
 
@@ -225,7 +225,7 @@ def bend_changes(linear, program, dots, direction, bars, changes, products):
     if row.adjoint == UNTOUCHED:
         return
     owner = owner_of(linear, program.x)
-    target = changes_of(owner, changes, products)
+    target = changes_of(linear, owner, changes, products)
     is_first = begin_changes(program, target, owner)
     bend_map(linear, program, target, dots, direction, bars, is_first, 0 if row.adjoint == ALIKE else 1)
     owner.change = ELEMENTS
@@ -235,7 +235,7 @@ def bend_changes(linear, program, dots, direction, bars, changes, products):
 def element_of(linear, place, bars, changes, products):
     """Where the change of one element's adjoint is, which stands there then as its adjoint does."""
     owner = owner_of(linear, place)
-    target = changes_of(owner, changes, products)
+    target = changes_of(linear, owner, changes, products)
     need_adjoints(bars, owner)
     need_changes(target, owner)
     return from_element(target, place)
