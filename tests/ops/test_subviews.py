@@ -240,3 +240,12 @@ def test_as_strided_scatter_of_columns_gives_nothing_to_what_falls_between() -> 
 def test_start_of_a_part_has_no_dimensions(start: tg.Tensor) -> None:
     with pytest.raises(RuntimeError, match="start must be an 0-dim integral Tensor"):
         tg.ones(3).narrow(0, start, 1)
+
+
+def test_an_empty_piece_of_repeated_elements_has_a_recorded_gradient() -> None:
+    def square(x: Any) -> Any:
+        nothing = np.broadcast_to(x, (2, 3, 5))[:0][:, :, :4]
+        return (nothing**2).sum() + (x**2).sum()
+
+    found = tg.grad(lambda x: (tg.grad(square)(x) ** 2).sum())(np.ones((3, 5)))
+    np.testing.assert_array_equal(found, np.full((3, 5), 8.0))

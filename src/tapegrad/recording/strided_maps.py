@@ -188,6 +188,8 @@ def strided_scatter(
 
 def scattered(x: np.ndarray, dims: Any, strides: Any, offset: int, scale: float, shape: Any) -> np.ndarray:
     """The value of `strided_scatter` for the elements of an array."""
+    if not x.size:  # asked before sums are taken, which have elements where what is summed has none
+        return np.zeros(shape, x.dtype)
     values = x.reshape(dims)
     if scale != 1.0:
         values = values * values.dtype.type(scale)
@@ -195,15 +197,14 @@ def scattered(x: np.ndarray, dims: Any, strides: Any, offset: int, scale: float,
     flat = out.reshape(-1)
     if 0 in strides:
         values = values.sum(axis=tuple([d for d, s in enumerate(strides) if s == 0]), keepdims=True)
-    if values.size:
-        if _is_injective(values.shape, strides):
-            places = strided(flat, values.shape, strides, offset)
-            places += values
-        else:
-            index = np.full(values.shape, offset)
-            for d, s in enumerate(strides):
-                index += s * np.arange(values.shape[d]).reshape((-1,) + (1,) * (values.ndim - d - 1))
-            np.add.at(flat, index.reshape(-1), values.reshape(-1))
+    if _is_injective(values.shape, strides):
+        places = strided(flat, values.shape, strides, offset)
+        places += values
+    else:
+        index = np.full(values.shape, offset)
+        for d, s in enumerate(strides):
+            index += s * np.arange(values.shape[d]).reshape((-1,) + (1,) * (values.ndim - d - 1))
+        np.add.at(flat, index.reshape(-1), values.reshape(-1))
     return out
 
 
