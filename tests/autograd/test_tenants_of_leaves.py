@@ -127,6 +127,35 @@ def test_what_a_custom_function_keeps_is_not_the_gradient() -> None:
         Keeping.kept = None
 
 
+@pytest.mark.parametrize("function", [lambda x: x, lambda x: x.clone(), lambda x: x.roll(1)])
+@pytest.mark.parametrize("view", [lambda g: g.view(-1), lambda g: g.t(), lambda g: g.detach(), lambda g: g.numpy()[3:5]])
+def test_a_view_of_what_a_custom_function_gives_keeps_its_numbers(
+    function: Callable[[tg.Tensor], tg.Tensor], view: Callable[[tg.Tensor], Any]
+) -> None:
+    """In arrays large enough for memory that is used again, whose views refer to them in another way."""
+
+    class Viewed(tg.autograd.Function):
+        kept: Any = None
+
+        @staticmethod
+        def forward(ctx: Any, x: tg.Tensor) -> tg.Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: tg.Tensor) -> tg.Tensor:
+            given = 2.0 * g
+            Viewed.kept = view(given)
+            return given
+
+    x = leaf(np.ones((130, 80)))
+    passed = function(x)
+    of_passed = passed.sum()  # contributes after the function, to what that gave
+    (Viewed.apply(passed).sum() + of_passed).backward()
+    np.testing.assert_array_equal(numbers(x.grad), np.full((130, 80), 3.0))
+    x.grad.zero_()
+    np.testing.assert_array_equal(np.unique(np.asarray(Viewed.kept)), [2.0])
+
+
 def test_rows_in_python_one_after_the_other() -> None:
     """What the derivative of one gives is the adjoint of the next, to which others contribute."""
     x = leaf(VALUES)
