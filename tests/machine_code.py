@@ -7,6 +7,18 @@ from typing import Any
 import tapegrad as tg
 
 
+def fast(function: Any, *arguments: Any, driver: Any = None) -> Any:
+    """A program with ``fast=True``, or what a driver makes of it, with machine code."""
+    program = tg.program(function, fast=True)
+    run = program if driver is None else driver(program)
+    run(*arguments)
+    program.compile()
+    run(*arguments)
+    run(*arguments)
+    assert "machine code, made" in program.traces[0]["machine code"], program.explain()
+    return run
+
+
 def compiled(function: Any, *arguments: Any, argnums: Any = 0) -> tuple[Any, Any]:
     """A program with machine code, and its value and gradient."""
     program = tg.program(function)

@@ -73,6 +73,19 @@ def test_condition_of_a_singular_matrix_is_infinite_and_its_derivative_not_finit
     np.testing.assert_allclose(gradient[2], tg.grad(lambda x: np.linalg.cond(x, p))(stack[2]), rtol=1e-14)
 
 
+@each("p", [None, 1])
+def test_condition_of_no_elements_is_refused_as_by_numpy(p: Any) -> None:
+    with pytest.raises(np.linalg.LinAlgError, match="not defined on empty arrays"):
+        tg.grad(lambda x: np.sum(np.linalg.cond(x[:, :0, :0], p)) + np.sum(x))(np.ones((2, 2, 2)))
+
+
+def test_pseudo_inverse_leaves_out_the_singular_values_that_numpy_does() -> None:
+    small = np.diag([*[1.0] * 39, 3e-15])  # beyond NumPy's tolerance, and not beyond one that grows with the size
+    seen: list[Any] = []
+    tg.grad(lambda x: np.sum(seen.append(np.linalg.pinv(x)) or seen[-1]))(small)
+    np.testing.assert_allclose(tg.stop_gradient(seen[0]), np.linalg.pinv(small), rtol=1e-12)
+
+
 def test_singular_vectors_of_symmetric_matrices_are_their_eigenvectors() -> None:
     a = np.array([[1.0, 2.0, 0.5], [2.0, -3.0, 0.3], [0.5, 0.3, 0.2]])
     seen: list[Any] = []

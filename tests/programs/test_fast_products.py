@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from machine_code import fast
 
 import tapegrad as tg
 from tapegrad.programs.fused import product_tiles
@@ -18,17 +18,6 @@ SHAPES = [
 ]  # fmt: skip
 
 
-def code_of(function: Callable[..., Any], *arguments: Any, driver: Any = None) -> Any:
-    program = tg.program(function, fast=True)
-    run = program if driver is None else driver(program)
-    run(*arguments)
-    program.compile()
-    run(*arguments)
-    run(*arguments)
-    assert "machine code, made" in program.traces[0]["machine code"], program.explain()
-    return run
-
-
 def whole_numbers(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-9, 10, shape).astype(dtype)
 
@@ -38,7 +27,7 @@ def whole_numbers(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
 def test_products_of_whole_numbers_are_exact(shape: tuple[int, int, int], dtype: Any) -> None:
     rows, inner, columns = shape
     x, y = whole_numbers((rows, inner), dtype, 0), whole_numbers((inner, columns), dtype, 1)
-    run = code_of(lambda x, y: x @ y, x, y)
+    run = fast(lambda x, y: x @ y, x, y)
     assert np.array_equal(run(x, y), x @ y)
 
 
@@ -52,7 +41,7 @@ def test_gradients_of_products_of_whole_numbers_are_exact(shape: tuple[int, int,
     def f(x: Any, y: Any, weights: Any) -> Any:
         return ((x @ y) * weights).sum()
 
-    found = code_of(f, x, y, weights, driver=lambda f: tg.grad(f, (0, 1)))(x, y, weights)
+    found = fast(f, x, y, weights, driver=lambda f: tg.grad(f, (0, 1)))(x, y, weights)
     assert np.array_equal(found[0], weights @ y.T)
     assert np.array_equal(found[1], x.T @ weights)
 
@@ -61,7 +50,7 @@ def test_gradients_of_products_of_whole_numbers_are_exact(shape: tuple[int, int,
 def test_products_are_as_exact_as_sums_of_that_length(dtype: Any, digits: float) -> None:
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(19, 250)).astype(dtype), rng.normal(size=(250, 37)).astype(dtype)
-    found = code_of(lambda x, y: x @ y, x, y)(x, y)
+    found = fast(lambda x, y: x @ y, x, y)(x, y)
     wide, other = x.astype(np.longdouble), y.astype(np.longdouble)
     assert np.all(np.abs(found - wide @ other) <= 250 * digits * (np.abs(wide) @ np.abs(other)))
 
@@ -69,13 +58,13 @@ def test_products_are_as_exact_as_sums_of_that_length(dtype: Any, digits: float)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_matrices_in_other_orders_of_elements(dtype: Any) -> None:
     x, y = whole_numbers((24, 10), dtype, 6), whole_numbers((12, 70), dtype, 7)
-    run = code_of(lambda x, y: x[::2].T @ y[:, 3:] + x[:12, :10].T @ y[:, :67], x, y)
+    run = fast(lambda x, y: x[::2].T @ y[:, 3:] + x[:12, :10].T @ y[:, :67], x, y)
     assert np.array_equal(run(x, y), x[::2].T @ y[:, 3:] + x[:12, :10].T @ y[:, :67])
 
 
 def test_infinite_and_undefined_elements_stay_in_their_rows_and_columns() -> None:
     x, y = whole_numbers((9, 20), np.float64, 8), whole_numbers((20, 19), np.float64, 9)
-    run = code_of(lambda x, y: x @ y, x, y)
+    run = fast(lambda x, y: x @ y, x, y)
     x[3, 4], y[5, 18] = np.nan, np.inf
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(run(x, y), x @ y)
@@ -86,7 +75,7 @@ def test_registers_of_half_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
     for shape in SHAPES[:9]:
         rows, inner, columns = shape
         x, y = whole_numbers((rows, inner), np.float32, 10), whole_numbers((inner, columns), np.float32, 11)
-        assert np.array_equal(code_of(lambda x, y: x @ y, x, y)(x, y), x @ y)
+        assert np.array_equal(fast(lambda x, y: x @ y, x, y)(x, y), x @ y)
 
 
 def test_other_programs_have_the_bits_of_numpys_products() -> None:
@@ -106,8 +95,8 @@ def test_products_with_vectors(dtype: Any) -> None:
     def f(x: Any, y: Any, z: Any) -> Any:
         return (x @ y) @ z
 
-    value, found = code_of(f, x, y, z, driver=lambda f: tg.value_and_grad(f, (0, 1, 2)))(x, y, z)
+    value, found = fast(f, x, y, z, driver=lambda f: tg.value_and_grad(f, (0, 1, 2)))(x, y, z)
     assert value == f(x, y, z)
     for a, b in zip(found, (y @ z, np.outer(x, z), x @ y), strict=True):
         assert np.array_equal(a, b)
-    assert np.array_equal(code_of(lambda x, y: x @ y, x, y)(x, y), x @ y)
+    assert np.array_equal(fast(lambda x, y: x @ y, x, y)(x, y), x @ y)

@@ -7,21 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machine_code import fast
 
 import tapegrad as tg
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-320, 709.7, 709.8, 1e300, -745.0, -745.2, -1e300, 22.0, -19.1, 1e-9])
-
-
-def fast(function: Callable[..., Any], *arguments: Any, driver: Any = None) -> Any:
-    program = tg.program(function, fast=True)
-    run = program if driver is None else driver(program)
-    run(*arguments)
-    program.compile()
-    run(*arguments)
-    run(*arguments)
-    assert "machine code, made" in program.traces[0]["machine code"], program.explain()
-    return run
 
 
 def samples(scale: float) -> np.ndarray:

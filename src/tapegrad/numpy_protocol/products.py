@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.deferred import look_up
+from tapegrad.errors import LinAlgError
 from tapegrad.numpy_protocol.functions import every, real
 from tapegrad.numpy_protocol.operands import NotCovered, named, one
 from tapegrad.surface import functions as tg
@@ -193,9 +195,15 @@ def _svdvals(x: Any, /) -> Any:
 @looks_at_values
 def _cond(x: Any, p: Any = None) -> Any:
     x = one(x)
+    if not array_of(x).size:
+        raise LinAlgError("cond is not defined on empty arrays")
+    with contextlib.suppress(LinAlgError):  # which the inverse of a singular matrix raises
+        found = _finite_cond(x, p)
+        if np.isfinite(array_of(found)).all():
+            return found
     with np.errstate(all="ignore"):
         singular = np.isinf(np.linalg.cond(array_of(x), p))
-    if not singular.any():
+    if not singular.any():  # but nan
         return _finite_cond(x, p)
     # Of a singular matrix it is infinite, and so is the derivative.
     flat = x.reshape(-1, *x.shape[-2:])

@@ -5,6 +5,7 @@ NumPy moves the numbers of the elements, and these say which to take: so all its
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
@@ -181,15 +182,15 @@ def _unique_values(x: Any) -> Any:
 
 def _of_unique(name: str, *wanted: bool) -> Callable[..., Any]:
     """`unique` in one of its newer forms, whose results have names, and where every nan is a value of its own."""
+    kind = functools.cache(lambda: type(getattr(np, name)(np.zeros(1))))
 
     def unique(x: Any) -> Any:
-        kind = type(getattr(np, name)(np.zeros(1)))
         x = one(x)
         values, *rest = _unique(x, *wanted, equal_nan=False)
         if wanted[1]:
             place = int(wanted[0])
             rest[place] = rest[place].reshape(x.shape)
-        return kind(values, *rest)
+        return kind()(values, *rest)
 
     return unique
 
