@@ -22,8 +22,8 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tarfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,9 +100,9 @@ def checkout(commit: str, folder: Path = ROOT / ".asv" / "compared") -> Path:
     """The sources of a commit with an engine of their own; this checkout's, if that was made from the same."""
     source = folder / commit / "src"
     if not source.exists():
-        archive = subprocess.check_output(["git", "-C", str(ROOT), "archive", commit, "src"])
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder / commit, filter="data")
+        archive = subprocess.check_output(["git", "-C", str(ROOT), "archive", "--format=zip", commit, "src"])
+        with zipfile.ZipFile(io.BytesIO(archive)) as files:
+            files.extractall(folder / commit)
     compiled = source / "tapegrad" / "compiled"
     own = ROOT / "src" / "tapegrad" / "compiled"
     if not compiled.exists() and own.exists():
