@@ -261,6 +261,16 @@ def test_gradient_by_a_cholesky_factor_is_that_of_its_product_with_itself(upper:
     np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), atol=1e-14)
 
 
+@each("n", [3, 16, 17, 40])
+@each("upper", [False, True])
+def test_inverse_by_a_cholesky_factor_is_that_of_the_product_and_symmetric(n: int, upper: bool) -> None:
+    factor = np.tril(np.random.default_rng(n).normal(size=(n, n))) + 4.0 * np.eye(n)
+    given = factor.T if upper else factor
+    inverse = tg.cholesky_inverse(tg.tensor(given), upper).numpy()
+    np.testing.assert_allclose(inverse @ factor @ factor.T, np.eye(n), atol=1e-12)
+    np.testing.assert_array_equal(inverse, inverse.T)
+
+
 @each("driver", ["gels", "gelsd", "gelsy"])
 def test_residuals_of_least_squares_are_tracked(driver: str) -> None:
     a, b = leaf([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]), leaf([[1.0], [2.0], [4.0]])
@@ -522,6 +532,10 @@ def test_matrices_without_a_result_raise_an_error_of_their_own(call: Any, messag
         (lambda: L.solve_triangular(ONES, tg.ones(2), upper=True), "The input tensor B must have at least 2 dimensions"),
         (lambda: tg.cholesky_solve(tg.ones(2), ONES), "b should have at least 2 dimensions, but has 1 dimensions instead"),
         (lambda: tg.cholesky_solve(tg.ones(3, 1), ONES), "each A matrix is 2 by 2 but each b matrix is 3 by 1"),
+        (
+            lambda: tg.cholesky_inverse(tg.tensor([[[1.0, 0.0], [2.0, 1.0]], [[1.0, 0.0], [2.0, 0.0]]])),
+            "cholesky_inverse: (Batch element 1): The diagonal element 2 is zero, the inversion could not be completed because",
+        ),
         (lambda: L.qr(ONES, "full"), "qr received unrecognized mode 'full'"),
         (lambda: L.eigh(ONES, "X"), "Expected UPLO argument to be 'L' or 'U', but got X"),
         (lambda: L.pinv(tg.ones(2)), "expected a tensor with 2 or more dimensions"),

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.errors import ShapeError
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.errors import LinAlgError, ShapeError
 from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import product_with_triangle, triangular_cotangent
-from tapegrad.linalg.substitution import substitute
+from tapegrad.linalg.substitution import substituted
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = [
     "QR", "cholesky", "cholesky_inverse", "cholesky_row", "cholesky_solve", "legacy_cholesky", "legacy_qr", "qr", "qr_cotangent",
@@ -144,14 +145,14 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
 def _substituted_twice(a: Array, b: Array, upper: bool) -> Array:
     first = a if not upper else a.swapaxes(-1, -2)
-    return substitute(first.swapaxes(-1, -2), substitute(first, b, upper=False, unit=False), upper=True, unit=False)
+    return substituted(first.swapaxes(-1, -2), substituted(first, b, upper=False), upper=True)
 
 
 def _cholesky_solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     upper = ctx.attrs
     L, x = ctx.inputs[1], ctx.result
-    b_bar = cholesky_solve(g, L, upper)
+    b_bar = apply(_CHOLESKY_SOLVE, (g, L), _substituted_twice(array_of(L), array_of(g), upper), upper)
     l_bar = None
     if ctx.needs[1]:
         moved = on.matmul(b_bar, on.mT(x))
@@ -191,7 +192,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     Raises
     ------
     RuntimeError
-        If the matrices are not square.
+        If the matrices are not square, or one has a zero on its diagonal (`LinAlgError`).
 
     Examples
     --------
@@ -200,8 +201,26 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
             [0.0000, 1.0000]])
     """
     data = square(L, "cholesky_inverse")
-    inverse = cholesky_solve(wrap(np.eye(data.shape[-1], dtype=data.dtype)), wrap(data), upper)
-    return apply(_CHOLESKY_INVERSE, (L,), array_of(inverse), bool(upper))
+    return apply(_CHOLESKY_INVERSE, (L,), _squared_inverse((data,), bool(upper)), bool(upper))
+
+
+def _squared_inverse(arrays: Sequence[Array], upper: bool) -> Array:
+    """The inverse of a product by the inverse of its factor; that of a single matrix is symmetric to the bit."""
+    (a,) = arrays
+    n, regular = a.shape[-1], a.diagonal(0, -2, -1) != 0.0
+    if not regular.all():
+        number, k = divmod(int(regular.argmin()), n)
+        which = f"(Batch element {number}): " if a.ndim > 2 else ""
+        raise LinAlgError(
+            f"cholesky_inverse: {which}The diagonal element {k + 1} is zero, the inversion could not be completed because the "
+            "input matrix is singular."
+        )
+    units = np.zeros(a.shape, a.dtype)
+    units.reshape(*a.shape[:-2], n * n)[..., :: n + 1] = 1.0
+    inverse = substituted(a.swapaxes(-1, -2) if upper else a, units, upper=False)
+    with quiet():
+        found: Array = np.matmul(inverse.swapaxes(-1, -2), inverse)
+        return found
 
 
 def _cholesky_inverse_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -211,7 +230,7 @@ def _cholesky_inverse_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (on.matmul(L, moved) if ctx.attrs else on.matmul(moved, L),)
 
 
-_CHOLESKY_INVERSE = Structural("CholeskyInverseBackward0", ((0, "z"),), _cholesky_inverse_vjp)
+_CHOLESKY_INVERSE = Structural("CholeskyInverseBackward0", ((0, "z"),), _cholesky_inverse_vjp, forward=_squared_inverse)
 
 
 def qr(A: Tensor, mode: str = "reduced") -> QR:
