@@ -198,23 +198,30 @@ def multi_margin_loss(
     check_reduction(reduction)
     token = enter(IGNORING)
     try:
-        number, nothing = scores.dtype.type, np.zeros(1, scores.dtype)
-        differences = scores + (margin - scores.take(chosen.at)[:, None])
+        nothing, share = _NOTHING[scores.dtype], 1.0 / (count * (max(samples, 1) if reduction == "mean" else 1))
+        differences = scores + (margin - scores.take(classes if samples == 1 else chosen.at.reshape(classes.shape)))
         _put(differences, chosen.at, nothing)
         short = np.maximum(differences, nothing)
-        shares = np.multiply(differences > nothing, number(1.0) / number(count * (max(samples, 1) if reduction == "mean" else 1)))
+        shares = (differences > nothing) * scores.dtype.type(share)
         if weight is not None:
-            shares *= array_of(weight)[classes]
-        losses = add_reduce(shares * (short if p == 1 else short * short), 1)
-        slopes = shares if p == 1 else shares * (short + short)
-        if p == 2 and (losses != losses).any():
-            slopes = np.where(shares == 0.0, 0.0, slopes)  # zero times nan is zero
+            shares *= array_of(weight).take(classes)
+        slopes = shares if p == 1 else short * shares
+        parts = short * slopes
+        losses = add_reduce(parts, 1)
+        total = add_reduce(losses)
+        if p == 2:
+            if total != total:
+                slopes = np.where(shares == 0.0, 0.0, slopes)  # zero times nan is zero
+            slopes += slopes
         _put(slopes, chosen.at, np.negative(add_reduce(slopes, 1)))
-        result = add_reduce(losses) if reduction != "none" else losses if wanted else losses[0]
+        result = total if reduction != "none" else losses if wanted else losses[0]
     finally:
         leave(token)
     kept = (make(slopes, 0),) if p == 1 else (make(slopes, 0), make(shares, 0), make(chosen.at, 0))
     return apply(_MULTI_MARGIN[p - 1], (input,), result, (margin, scores.shape), kept)
+
+
+_NOTHING = {np.dtype(dtype): np.zeros(1, dtype) for dtype in (np.float32, np.float64)}
 
 
 def _put(array: np.ndarray[Any, Any], at: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
