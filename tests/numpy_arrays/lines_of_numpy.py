@@ -36,6 +36,7 @@ def _split(text: str) -> list[str]:
 
 
 _V = """
+np.arange(6.0)[np.flatnonzero(x == x.max())].ndim * x | np.ones((2, 6))[:, np.flatnonzero(x == x.max())] @ x[:1]
 np.histogram(x, [-2.0, -1.0, 0.5, 3.0], density=True)[0] * x[0] | np.histogram(x, 4, density=True)[0] | np.setxor1d(x, [0.45, 1.0])
 np.histogram(x, 4, weights=x**2, density=True)[0] | np.unique_values(np.sqrt(x)).size * x | np.setxor1d(x[:3], 1.1 * x, True)
 np.sum(x, 0, "f8") | x.sum(dtype="f8") | x.cumsum(0, "d") | np.mean(x, dtype="float64") | np.prod(x, dtype="d")
@@ -202,6 +203,7 @@ x[np.diag_indices_from(x)] | np.linalg.cond(x, 1) | np.linalg.svd(x @ x.T, hermi
 np.linalg.svd(x + x.T, compute_uv=False, hermitian=True) | np.linalg.pinv(x @ x.T, hermitian=True)
 np.linalg.inv(x) | np.linalg.det(x) | np.linalg.slogdet(x)[1] | np.linalg.solve(x, np.ones(3)) | np.linalg.solve(x, np.eye(3))
 np.linalg.solve(np.eye(3) * 2, x) | np.linalg.cholesky(x @ x.T + np.eye(3)) | np.linalg.eigvalsh(x + x.T)
+np.linalg.cholesky(x @ x.T + np.eye(3), upper=True)
 np.linalg.eigh(x @ x.T)[0] | np.linalg.matrix_power(x, 3) | np.linalg.matrix_power(x, -1) | np.linalg.trace(x)
 np.linalg.diagonal(x) | np.linalg.matrix_transpose(x) | np.linalg.cross(x, x.T) | np.linalg.tensorsolve(x, np.ones(3))
 np.linalg.tensorinv(x, ind=1) | np.linalg.cond(x) | np.linalg.cond(x, 1) | np.linalg.lstsq(x, np.ones(3))[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,26 @@ def test_arrays_know_their_namespace_and_device() -> None:
     assert inside(lambda x: (x.device, x.to_device("cpu") is x)) == ("cpu", True)
     with pytest.raises(ValueError, match="1066"):
         inside(lambda x: x.__array_namespace__(api_version="1066.10"))
+
+
+def test_complex_numbers_that_are_differentiated_know_them_too() -> None:
+    assert inside(lambda x: (x * 1j).__array_namespace__()) is tnp
+    assert inside(lambda x: (z := x * 1j, z.device, z.to_device("cpu") is z)[1:]) == ("cpu", True)
+    with pytest.raises(ValueError, match="gpu"):
+        inside(lambda x: (x * 1j).to_device("gpu"))
+
+
+def test_one_integer_of_a_line_is_an_array_of_indices() -> None:
+    def written(x: Any) -> Any:
+        table = np.zeros((2, 4))
+        table[:, np.argmax(x, keepdims=True)] = [[1.0], [2.0]]
+        return table
+
+    np.testing.assert_array_equal(inside(written), written(V))
+    for used in (operator.index, range, np.arange(4).item):
+        with pytest.raises(TypeError):
+            inside(lambda x, used=used: used(np.argmax(x, keepdims=True)))  # type: ignore[misc]
+        assert inside(lambda x, used=used: used(np.argmax(x))) == used(2)  # type: ignore[misc]
 
 
 def test_memory_is_handed_to_other_libraries_unless_it_is_differentiated() -> None:

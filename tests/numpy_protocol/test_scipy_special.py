@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
+from fresh_processes import environment, run
 
 import tapegrad as tg
 from tapegrad.numpy_protocol.protocols import SCIPY
@@ -106,3 +107,34 @@ def test_a_bessel_function_of_numpys_without_scipy_says_what_to_install(monkeypa
     monkeypatch.setitem(sys.modules, "scipy.special", None)
     with pytest.raises(ModuleNotFoundError, match=r"np.i0 of a tensor needs SciPy: pip install 'tapegrad\[scipy\]'"):
         np.i0(tg.tensor(1.0, requires_grad=True))
+
+
+NAMESPACES = """
+import numpy as np
+import scipy.special
+import tapegrad as tg
+import tapegrad.numpy as tnp
+
+x = np.array([0.3, 1.7])
+assert not isinstance(scipy.special.gammaln, np.ufunc)
+print(*tg.grad(lambda x: scipy.special.gammaln(x).sum() + scipy.special.entr(x) @ x)(x))
+print(*tg.grad(lambda x: scipy.special.xlogy(x, tnp.array(x)).sum() + np.i0(x).sum())(x))
+t = tg.tensor(x, requires_grad=True)
+tg.special.ndtr(t).sum().backward()
+print(*t.grad.tolist())
+print(hasattr(tnp.special, "gammaln"), hasattr(tnp.special, "logsumexp"), hasattr(tnp.special, "nonsense"))
+"""
+
+
+def test_scipys_switch_for_namespaces_keeps_derivatives() -> None:
+    *gradients, names = run(NAMESPACES, environment() | {"SCIPY_ARRAY_API": "1"}).stdout.splitlines()
+    x = np.array([0.3, 1.7])
+    special = scipy.special
+    expected = [
+        special.psi(x) + special.entr(x) - x * (np.log(x) + 1.0),
+        np.log(x) + 1.0 + special.i1(x),
+        np.exp(-x * x / 2.0) / np.sqrt(2.0 * np.pi),
+    ]
+    for found, wanted in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(list(map(float, found.split())), wanted, rtol=1e-13)
+    assert names == "True False False"

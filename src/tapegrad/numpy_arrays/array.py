@@ -110,7 +110,7 @@ OWN = {
     "methods": "astype copy fill flatten item reshape sort tolist tobytes transpose view resize partition put "
     "compress conjugate conj:conjugate __pos__:positive __copy__:shallow_copy __deepcopy__:deep_copy __reduce_ex__:reduced "
     "__floordiv__:floor_divided "
-    "__rfloordiv__:floor_dividing __float__:to_float __complex__:to_complex __round__:rounded "
+    "__rfloordiv__:floor_dividing __float__:to_float __index__:to_index __complex__:to_complex __round__:rounded "
     "__floor__:floored __ceil__:ceiled __trunc__:truncated __divmod__:divided "
     "__rdivmod__:dividing __repr__:described __str__:shown",
     "attributes": "__len__:length T base data flags flat imag real shape size strides mT ndim itemsize nbytes device",

@@ -142,6 +142,19 @@ class ComplexArray:
             )
         raise AttributeError(f"complex arrays have no attribute {name!r}")
 
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return look_up("numpy_arrays.interchange:array_namespace")(self.real, api_version=api_version)
+
+    @property
+    def device(self) -> str:
+        """The processor, where all arrays are."""
+        return str(self.real.device)
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> ComplexArray:
+        """The array itself, if the device is the processor."""
+        self.real.to_device(device, stream=stream)
+        return self
+
     def item(self, *args: Any) -> Any:
         """Refused: a number of Python's would have no derivative.
 

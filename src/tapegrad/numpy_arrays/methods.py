@@ -20,7 +20,7 @@ from tapegrad.ops.in_place import copy_, fill_
 from tapegrad.ops.shaping import reshape as reshape_tensor
 from tapegrad.ops.views import is_written
 from tapegrad.surface.attributes import base as base_of
-from tapegrad.surface.conversions import as_float
+from tapegrad.surface.conversions import as_float, as_index
 from tapegrad.surface.conversions import item as number_of
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording
@@ -48,6 +48,13 @@ def _refuse(what: str, t: Tensor) -> None:
             "Work with the element itself, and with NumPy's functions (np.exp(x[0]) for math.exp(x[0]), np.stack for lists of "
             "numbers); write tg.stop_gradient(x[0]) where a constant is meant."
         )
+
+
+def to_index(x: Array) -> int:
+    """The value of an integer without dimensions; one element of a line is no index, as NumPy would take it for that number."""
+    if array_of(x).ndim:
+        raise TypeError("only integer scalar arrays can be converted to a scalar index")
+    return as_index(x)
 
 
 def to_float(x: Array) -> Any:

@@ -73,11 +73,11 @@ def _iscomplex(x: Any) -> Any:
 
 def _i0(x: Any) -> Any:
     try:
-        import scipy.special
+        import scipy.special  # noqa: F401
     except ImportError as missing:
         raise ModuleNotFoundError("np.i0 of a tensor needs SciPy: pip install 'tapegrad[scipy]'", name="scipy") from missing
 
-    return look_up("numpy_protocol.scipy_special:special")(scipy.special.i0)(real(x))
+    return look_up("numpy_protocol.scipy_special:special")(look_up("numpy_protocol.protocols:ufunc_of_scipy")("i0"))(real(x))
 
 
 def _real_if_close(a: Any, tol: float = 100) -> Any:

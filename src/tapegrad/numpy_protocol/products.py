@@ -310,6 +310,10 @@ def _of_one_matrix(name: str) -> Callable[..., Any]:
     return lambda a: named(f"linalg.{name}")(one(a))
 
 
+def _cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    return tg.linalg.cholesky(one(a), upper=upper)
+
+
 def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
     x = one(a)
     if rcond is not None and rtol is not np._NoValue:
@@ -327,7 +331,7 @@ def _matrix_power(a: Any, n: int) -> Any:
 PRODUCTS: dict[str, Callable[..., Any]] = {
     "cross": _cross, "dot": _dot, "einsum": _einsum, "inner": _inner, "kron": _kron, "outer": _outer, "tensordot": _tensordot,
     "vdot": _vdot, "linalg.eig": _eig, "linalg.eigvals": _eigvals, "linalg.eigh": _eigh, "linalg.eigvalsh": _eigvalsh,
-    "linalg.matrix_power": _matrix_power,
+    "linalg.matrix_power": _matrix_power, "linalg.cholesky": _cholesky,
     "linalg.cond": _cond, "linalg.cross": _cross_of_three, "linalg.diagonal": _diagonal_of_last, "linalg.lstsq": _lstsq,
     "linalg.matmul": _matmul, "linalg.matrix_norm": _matrix_norm, "linalg.matrix_transpose": _matrix_transpose,
     "linalg.outer": _outer_of_vectors, "linalg.svdvals": _svdvals, "linalg.tensordot": _tensordot,
@@ -335,4 +339,4 @@ PRODUCTS: dict[str, Callable[..., Any]] = {
     "linalg.vecdot": _vecdot_of, "linalg.vector_norm": _vector_norm, "linalg.multi_dot": _multi_dot,
     "linalg.norm": _norm, "linalg.pinv": _pinv, "linalg.qr": _qr, "linalg.solve": _solve, "linalg.svd": _svd,
 }  # fmt: skip
-PRODUCTS |= {f"linalg.{name}": _of_one_matrix(name) for name in ("cholesky", "det", "inv", "slogdet")}
+PRODUCTS |= {f"linalg.{name}": _of_one_matrix(name) for name in ("det", "inv", "slogdet")}

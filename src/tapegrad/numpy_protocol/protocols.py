@@ -323,10 +323,20 @@ SCIPY = {
 }  # fmt: skip
 
 
+def ufunc_of_scipy(name: str) -> Any:
+    """The ufunc of `scipy.special`; None if it has none, or has not been imported.
+
+    With ``SCIPY_ARRAY_API=1`` the public name is that of a function around it, which asks for the namespace of arrays.
+    """
+    module: Any = sys.modules.get("scipy.special")
+    found = getattr(module, name, None) or getattr(getattr(module, "_ufuncs", None), name, None)
+    return getattr(found, "__wrapped__", found)
+
+
 def of_scipy(ufunc: Any) -> str:
     """The name here of a ufunc of SciPy, which has been imported if it is one of its own; empty if it has none."""
     name = SCIPY.get(ufunc.__name__, "")
-    return name if getattr(sys.modules.get("scipy.special"), ufunc.__name__, None) is ufunc else ""
+    return name if name and ufunc_of_scipy(ufunc.__name__) is ufunc else ""
 
 
 def _by(method: str) -> Callable[..., Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
@@ -20,7 +19,7 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.numpy_protocol.operands import NotCovered, named, one
-from tapegrad.numpy_protocol.protocols import SCIPY
+from tapegrad.numpy_protocol.protocols import SCIPY, ufunc_of_scipy
 from tapegrad.ops.elementwise import FORMS
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.primal_values import forward
@@ -182,7 +181,7 @@ class Partials:
     def value_again(self, arrays: Sequence[Any], attrs: Any) -> Any:
         """What the ufunc gives for other operands."""
         with quiet():
-            return _of_scipy(self.name)(*arrays)
+            return ufunc_of_scipy(self.name)(*arrays)
 
 
 def _read() -> dict[str, Any]:
@@ -206,15 +205,10 @@ class _Names(dict[str, Any]):
     """What the text of partials calls: functions of NumPy, else ufuncs of SciPy."""
 
     def __missing__(self, name: str) -> Any:
-        own = _of_scipy(name) if name in PARTIALS else getattr(math, name) if name == "pi" else getattr(np, name, None)
+        own = ufunc_of_scipy(name) if name in PARTIALS else getattr(math, name) if name == "pi" else getattr(np, name, None)
         own = own or _OWN.get(name)
-        found = self[name] = own or _of_scipy(name)
+        found = self[name] = own or ufunc_of_scipy(name)
         return found
-
-
-def _of_scipy(name: str) -> Any:
-    module: Any = sys.modules["scipy.special"]
-    return getattr(module, name, None) or getattr(module._ufuncs, name, None)
 
 
 # The derivative of `i1` is half the sum of the functions of the orders beside it, and by their recurrence a quotient less than the
@@ -298,7 +292,7 @@ def special(ufunc: Any) -> Callable[..., Any]:
         If it is none, or there is no row for it.
     """
     name = ufunc.__name__
-    if name not in PARTIALS or "scipy.special" not in sys.modules or _of_scipy(name) is not ufunc:
+    if name not in PARTIALS or ufunc_of_scipy(name) is not ufunc:
         raise NotCovered
 
     def call(*inputs: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tapegrad.arrays import dtypes
 from tapegrad.deferred import NamesOnDemand
+from tapegrad.numpy_protocol.protocols import ufunc_of_scipy
 from tapegrad.numpy_protocol.scipy_special import special
 from tapegrad.recording.casting import cast
 from tapegrad.tensors.tensor import Tensor, as_operand
@@ -56,12 +57,12 @@ DOCUMENTED = _read()
 @functools.cache
 def _of_scipy(name: str) -> Callable[..., Any]:
     try:
-        import scipy.special
+        import scipy.special  # noqa: F401
     except ImportError as missing:
         raise ModuleNotFoundError(f"tapegrad.special.{name} needs SciPy: pip install 'tapegrad[scipy]'", name="scipy") from missing
 
     ufunc, _ = DOCUMENTED[name]
-    return special(getattr(scipy.special, ufunc, None) or getattr(scipy.special._ufuncs, ufunc))
+    return special(ufunc_of_scipy(ufunc))
 
 
 def _evaluated(name: str, *operands: Any) -> Tensor:
