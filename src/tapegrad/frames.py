@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType, FrameType
+from typing import Any
 
-__all__ = ["calling_frame", "frames_of_package", "is_inside_driver", "line_of", "module_that_asks"]
+__all__ = ["calling_frame", "frames_of_package", "is_inside_driver", "line_of", "module_that_asks", "variables_of"]
 
 PACKAGE = os.path.dirname(__file__) + os.sep
 DRIVERS = PACKAGE + "drivers" + os.sep, PACKAGE + "optimize" + os.sep
@@ -33,6 +34,12 @@ def line_of(code: CodeType, instruction: int) -> str:
     """File and line of an instruction, by its offset."""
     line = next((line for start, end, line in code.co_lines() if start <= instruction < end), None)
     return f"{code.co_filename}, line {line}"
+
+
+def variables_of(frame: FrameType) -> dict[str, Any]:
+    """The variables of a frame by their names, as a dict: from Python 3.13 on those of functions are another mapping."""
+    known = frame.f_locals
+    return known if type(known) is dict else dict(known)
 
 
 def module_that_asks() -> str:

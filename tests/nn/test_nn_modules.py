@@ -9,6 +9,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import nn
+from tapegrad.nn.dimensions import Spatial
 
 
 class Counting(nn.Module):
@@ -501,6 +502,18 @@ def test_help_of_every_dimension_shows_parameters_and_an_example(family: str, di
     text = inspect.getdoc(layer) or ""
     assert thing in text and f">>> tg.nn.{family}{dimensions}d(" in text.replace(">>> layer = ", ">>> ")
     assert [name for name in inspect.signature(layer).parameters if name not in text] == []
+
+
+def test_texts_without_indentation_are_put_together_as_those_with_it() -> None:
+    """Python 3.13 takes the indentation away."""
+
+    class Family(Spatial):
+        __doc__ = "Of {thing}.\n\nParameters\n----------\nsize : {number}"
+
+    class Member(Family, dimensions=2):
+        __doc__ = "Of images.\n\nExamples\n--------\n>>> 1"
+
+    assert Member.__doc__ == "Of an image.\n\nParameters\n----------\nsize : int or pair of int\n\nExamples\n--------\n>>> 1"
 
 
 def test_subclass_of_a_convolution_may_have_a_rank_of_its_own() -> None:

@@ -145,11 +145,12 @@ SIMILAR = TURN @ np.diag([1.0, 2.5, 4.0]) @ np.linalg.inv(TURN)
 def test_eigenvalues_and_vectors_have_derivatives() -> None:
     def f(x: Any) -> Any:
         values, vectors = np.linalg.eig(SIMILAR + x)
-        return (
+        parts = (
             (values * np.arange(1.0, 4.0)).sum()
             + (vectors**2 * np.arange(9.0).reshape(3, 3)).sum()
             + np.linalg.eigvals(SIMILAR + x)[0]
         )
+        return np.real(parts)  # NumPy 2.5 gives complex numbers whatever they are
 
     tg.check_grads(f, (0.1 * TURN,), order=2)
     with pytest.raises(TypeError, match="returned a complex number"):

@@ -388,5 +388,7 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
 
 
 def test_forked_processes_make_their_own() -> None:
-    ran = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=False, timeout=300)
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED], capture_output=True, text=True, check=False, timeout=300
+    )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "0\n", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from tapegrad.nn.functional.dimensions import WORDS
@@ -22,6 +23,7 @@ class Spatial(Module):
         super().__init_subclass__(**kwargs)
         if dimensions:  # else a family, or a class of the user's
             cls._dimensions = dimensions
-            family, own = cls.__base__.__doc__ or "", cls.__doc__ or ""
+            # Without the indentation, which Python leaves out from 3.13 on.
+            family, own = (inspect.cleandoc(text or "") for text in (cls.__base__.__doc__, cls.__doc__))
             if own:  # python -OO leaves texts out
-                cls.__doc__ = family.format(**WORDS[dimensions - 1]).rstrip() + own[own.index("\n\n    Examples") :]
+                cls.__doc__ = family.format(**WORDS[dimensions - 1]) + own[own.index("\n\nExamples") :]

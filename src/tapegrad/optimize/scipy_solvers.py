@@ -15,7 +15,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -25,8 +25,7 @@ import numpy as np
 __all__ = ["solvers"]
 
 INSIDE = ("scipy.special", "scipy.linalg", "scipy.sparse")  # all of which `scipy.optimize` imports
-COPY = "scipy._lib.array_api_compat.numpy"
-COPYING = "scipy._lib.array_api_compat._internal"  # defines `clone_module`
+COPIES = ("scipy._external.array_api_compat", "scipy._lib.array_api_compat")  # where it is, and was before SciPy 1.18
 
 _lock = threading.Lock()
 
@@ -60,13 +59,19 @@ def _no_collections() -> Iterator[None]:
 
 def _copy_numpy() -> None:
     """Let SciPy copy from NumPy the names that are there, where it copies in the way that is known."""
-    try:
-        copying: Any = import_module(COPYING)
-        copy_all = copying.clone_module
-    except (ImportError, AttributeError):
+    for package in COPIES:
+        try:
+            copying: Any = import_module(f"{package}._internal")
+            copy_all = copying.clone_module
+        except (ImportError, AttributeError):
+            continue
+        if f"{package}.numpy" not in sys.modules:
+            _copy_with(copying, copy_all, f"{package}.numpy")
         return
-    if COPY in sys.modules:
-        return
+
+
+def _copy_with(copying: Any, copy_all: Callable[..., Any], where: str) -> None:
+    """Import SciPy's copy of NumPy with another function in the place of that which copies."""
     late: set[str] = set()
 
     def clone_module(name: str, space: dict[str, Any]) -> Any:
@@ -79,7 +84,7 @@ def _copy_numpy() -> None:
 
     copying.clone_module = clone_module
     try:
-        copy: Any = import_module(COPY)
+        copy: Any = import_module(where)
     finally:
         copying.clone_module = copy_all
     late -= vars(copy).keys()  # some it has forms of its own of
@@ -87,7 +92,7 @@ def _copy_numpy() -> None:
     def get_late(name: str) -> Any:
         if name in late:
             return getattr(np, name)
-        raise AttributeError(f"module {COPY!r} has no attribute {name!r}")
+        raise AttributeError(f"module {where!r} has no attribute {name!r}")
 
     copy.__getattr__ = get_late
     copy.__all__ = sorted(late.union(copy.__all__))

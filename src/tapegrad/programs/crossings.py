@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import errors_raise, sets_errors
-from tapegrad.frames import PACKAGE
+from tapegrad.frames import PACKAGE, variables_of
 from tapegrad.programs.known_values import KnownValues
 from tapegrad.programs.provenance import (
     HANDING_ON,
@@ -165,8 +165,9 @@ class Crossings(KnownValues, Tracer):
                 self.refuse(f"{named(frame)} looks at values")
             inside, from_inside = code.co_filename.startswith(PACKAGE), _is_of_package(frame.f_back)
             if entry is None and inside and not from_inside:
-                self._begin(frame, given_in(frame.f_locals), self._settings(frame), takes_given_places(frame))
-                if writes_arrays(frame.f_locals):
+                known = variables_of(frame)
+                self._begin(frame, given_in(known), self._settings(frame, known), takes_given_places(frame))
+                if writes_arrays(known):
                     self.refuse("it writes values into an array of NumPy's")
             elif entry is not None and from_inside and not inside and is_users(frame):
                 # A function of the user's that the operation calls: its operations are asked for by the user, too.
@@ -192,13 +193,13 @@ class Crossings(KnownValues, Tracer):
         self._contents = [(one, one.copy()) for one in given or () if issubclass(type(one), np.ndarray)]
         self.places_are_given = places_are_given
         if self.python_numbers:
-            self.look_at_operands(frame.f_code, frame.f_locals)
+            self.look_at_operands(frame.f_code, variables_of(frame))
 
-    def _settings(self, frame: FrameType) -> list[Any]:
+    def _settings(self, frame: FrameType, known: dict[str, Any]) -> list[Any]:
         """Tensors among the arguments of a function which are no operands: index arrays, masks and the like."""
         if frame.f_code.co_filename.startswith(HANDING_ON):
             return []
-        return tensors_in({"key": frame.f_locals.get("key")} if frame.f_code in WRITING else frame.f_locals)
+        return tensors_in({"key": known.get("key")} if frame.f_code in WRITING else known)
 
     def _look_at_c(self, frame: FrameType, function: Any) -> None:
         """What draws random numbers, or tells the time, is another each time."""

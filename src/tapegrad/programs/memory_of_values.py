@@ -13,8 +13,9 @@ Array = np.ndarray[Any, Any]
 
 def reshaped(array: Array, shape: tuple[int, ...]) -> Array:
     """The same memory in another shape; it raises if that takes a copy, into which nobody would look."""
-    view = array.view()
-    view.shape = shape
+    view = array.reshape(shape)
+    if view.base is None or (view.base is not array and view.base is not array.base):
+        raise ValueError(f"an array of shape {array.shape} and strides {array.strides} has no view of shape {shape}")
     return view
 
 

@@ -51,7 +51,8 @@ def _of_rank(define: Callable[Concatenate[int, P], R], words: dict[str, Any], ex
     copied.__qualname__ = made.__qualname__ = name
     made.__module__, made.__annotations__ = original.__module__, dict(original.__annotations__)
     del made.__annotations__["rank"]
-    made.__doc__ = (original.__doc__ or "").format(example=example, **words)
+    # Without the indentation, which Python leaves out from 3.13 on.
+    made.__doc__ = inspect.cleandoc(original.__doc__ or "").format(example=inspect.cleandoc(example), **words)
     signature = inspect.signature(original)
     made.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
     return made

@@ -221,7 +221,7 @@ def multi_margin_loss(
     return apply(_MULTI_MARGIN[p - 1], (input,), result, (margin, scores.shape), kept)
 
 
-_NOTHING = {np.dtype(dtype): np.zeros(1, dtype) for dtype in (np.float32, np.float64)}
+_NOTHING: dict[Any, Any] = {np.dtype(dtype): np.zeros(1, dtype) for dtype in (np.float32, np.float64)}
 
 
 def _put(array: np.ndarray[Any, Any], at: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
