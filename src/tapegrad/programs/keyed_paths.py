@@ -6,12 +6,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.leaves import is_compiled, takes_tensors
 from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable, repeated
 from tapegrad.programs.live_arrays import LiveArrays, live_arrays
+from tapegrad.programs.quick_calls import Direct, Kind, kind_of_input
 from tapegrad.programs.surroundings import Arrays, Surroundings, Unseen
 
 __all__ = ["KeyedPaths"]
@@ -31,6 +30,7 @@ class KeyedPaths:
         # What programs cannot look into.
         self._unseen = "compiled functions and modules of layers have ways of their own" if self._is_called else ""
         self._usual: dict[Any, Usual] = {}
+        self._direct: dict[tuple[str, Any], Direct] = {}  # by what is asked for
         self._seen: dict[Any, int] = {}  # how many keys there were that differ in what the function sees only
         self._live: LiveArrays | None = None
         self._live_is_known = self._is_called
@@ -90,6 +90,7 @@ class KeyedPaths:
     def _forget_live(self) -> None:
         """Compare all arrays from now on, as if nothing had been recorded."""
         self._live, self._surroundings.skipped = None, frozenset()
+        self._forget_direct()
         self._paths, self._argnums, self._usual = {}, {}, {}
 
     def _paths_of(self, key: tuple[Any, ...], objects: list[Any], arrays: Arrays) -> Paths | None:
@@ -123,17 +124,19 @@ class KeyedPaths:
         return count > self.max_traces
 
     def _note_usual(self, how: tuple[Any, bool], args: tuple[Any, ...], paths: Paths, many: bool) -> None:
-        kinds: list[tuple[Any, ...]] = []
+        kinds: list[Kind] = []
         for value in args:
-            kind = type(value)
-            if kind is float or kind is np.float64:
-                kinds.append((kind, None, None))
-            elif kind is np.ndarray:
-                if not value.flags.c_contiguous:
-                    return
-                kinds.append((kind, value.shape, value.dtype))
-            else:
+            kind = kind_of_input(value)
+            if kind is None:
                 return
+            kinds.append(kind)
         snapshot = self._surroundings.snapshot()
         if snapshot is not None:
+            self._forget_direct(how[0])
             self._usual[how] = Usual(kinds, snapshot, paths, many)
+
+    def _forget_direct(self, *argnums: Any) -> None:
+        """Let no driver find what is done at once for calls like the latest one, or all of them."""
+        for (_, own), direct in list(self._direct.items()):
+            if not argnums or own == argnums[0]:
+                direct.call = None

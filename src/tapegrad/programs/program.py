@@ -16,9 +16,12 @@ from tapegrad.drivers.leaves import Argnums, Call, check_argnums, plain_tree
 from tapegrad.drivers.mapping import InAxes, Points, mapped
 from tapegrad.errors import ProgramError
 from tapegrad.programs.conditions import may_run
+from tapegrad.programs.direct_calls import direct_call
 from tapegrad.programs.fused.kinds import LATER, kind_of
+from tapegrad.programs.keys import Usual
 from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
+from tapegrad.programs.quick_calls import Direct
 from tapegrad.programs.recorded_calls import are_alike
 from tapegrad.programs.recorded_paths import AGAIN, Finish, RecordedPaths, as_asked
 from tapegrad.programs.traces import Trace, all_after, has_code
@@ -26,6 +29,8 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tracing import settle
 
 __all__ = ["Program", "program"]
+
+WITH_DIRECT = frozenset(["", "value", "hvp"])
 
 
 class Program(RecordedPaths):
@@ -36,12 +41,15 @@ class Program(RecordedPaths):
         self.check, self.fuses, self.threads, self.fast = check, fuse, threads, fast
         functools.update_wrapper(self, function, updated=())
         self._calls = self._known = 0
+        self._of_value = self.__direct__("value", None)
         self._own = frozenset(vars(self))
 
     # Calls.
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value."""
+        if (direct := self._of_value.call) is not None and not kwargs and (found := direct(args)) is not None:
+            return found
         done = self.__replay__(args, kwargs)
         return self.function(*args, **kwargs) if done is None else done[1]
 
@@ -72,12 +80,13 @@ class Program(RecordedPaths):
         usual = None if kwargs or type(argnums) is list else self._usual.get((argnums, has_aux))
         live = self._live
         given = args if usual is None or live is None else (*args, *live.values())
-        if usual is not None and not needs and (trace := usual.paths.first) and not trace.is_running:
+        what, along = kind_of(needs)
+        if usual is not None and (trace := usual.paths.first) and not trace.is_running and (trace.has_value or finish is not None):
             trace.is_running = True
             try:
-                if usual.gradient(trace, given):
-                    if not usual.has_looked and live is None:
-                        usual.prepare_direct(trace)
+                if usual.has_run(trace, what, given, along):
+                    if what not in usual.looked:
+                        self._prepare_direct(usual, trace, what, argnums, has_aux)
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
             finally:
                 trace.is_running = False
@@ -106,7 +115,7 @@ class Program(RecordedPaths):
             self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many)
         if paths.refused:
             return None
-        paths.needs |= {kind_of(needs)[0]} | ({"value"} if type(needs) is str and needs in LATER else set())
+        paths.needs |= {what} | ({"value"} if type(needs) is str and needs in LATER else set())
         trace, before = paths.first, None
         while trace is not None:
             if not (trace.has_value or finish is not None) or trace.is_running:
@@ -145,17 +154,16 @@ class Program(RecordedPaths):
         finally:
             made.gradients = made.matrix = made.products = None
 
-    def __direct__(self, argnums: Any) -> Callable[[tuple[Any, ...]], tuple[float, Any] | None] | None:
-        """What `value_and_grad` asks first: machine code's value and gradient for arguments, or None to go on with `__replay__`."""
-        asked = argnums, False
+    def __direct__(self, what: str, argnums: Any) -> Direct:
+        """What drivers ask first for value and gradient (""), or for products ("hvp"), and calls for the "value"."""
+        found = self._direct.get((what, argnums))
+        return self._direct.setdefault((what, argnums), Direct()) if found is None else found
 
-        def run(args: tuple[Any, ...]) -> tuple[float, Any] | None:
-            usual = self._usual.get(asked)
-            if usual is None or (direct := usual.direct) is None or self.check or not may_run():
-                return None
-            return direct(args)
-
-        return None if self._is_called else run
+    def _prepare_direct(self, usual: Usual, trace: Trace, what: str, argnums: Any, has_aux: bool) -> None:
+        """Let drivers find a call that does everything at once, if there can be one."""
+        usual.looked.add(what)
+        if what in WITH_DIRECT and not has_aux:
+            self.__direct__(what, argnums).call = direct_call(self, usual, trace, what, self._live)
 
     def __has_code__(self, what: str) -> bool | None:
         """What optimisers ask who have another way: whether there is machine code of "hessian" or "hvp"; None if never."""
