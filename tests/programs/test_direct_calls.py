@@ -155,9 +155,8 @@ def test_large_arrays_of_the_closure_are_read_where_they_are() -> None:
     found = direct(program, X)
     for change in (data * 2.0, data[:, ::-1].copy(), data[:500].copy()):
         data = change
-        for name, run in drivers(f).items():
-            for a, b in zip(np.atleast_1d(found[name](X)), np.atleast_1d(run(X)), strict=True) if name != "tuple" else ():
-                np.testing.assert_allclose(a, b, rtol=1e-12)
+        for name in ("value", "grad", "hvp"):
+            np.testing.assert_allclose(found[name](X), drivers(f)[name](X), rtol=1e-12)
     data[0, 0] = 7.0
     np.testing.assert_allclose(found["grad"](X), tg.grad(f)(X), rtol=1e-12)
 
@@ -190,13 +189,12 @@ def test_one_array_twice_is_another_call() -> None:
         return (x * y)[0] if x is y else (x + y)[0]
 
     p = tg.program(f)
-    run = tg.value_and_grad(p)
     for _ in range(4):
-        run(X, V)
+        p(X, V)
         p.compile()
-    assert p._direct["", 0].call is not None
-    assert run(X, X)[0] == f(X, X)
-    assert run(X, V)[0] == f(X, V)
+    assert p._direct["value", None].call is not None
+    assert p(X, X) == f(X, X)
+    assert p(X, V) == f(X, V)
 
 
 def test_an_array_of_the_closure_as_argument_is_another_call() -> None:
@@ -215,7 +213,7 @@ def test_several_arguments_and_numbers() -> None:
         return (x * y)[0] * s * s
 
     p = tg.program(f)
-    for argnums in (0, 1, (1,), (0, 1), (2, 1, 0)):
+    for argnums in (0, (0,), (0, 1), (2, 1, 0)):
         run, called = tg.value_and_grad(p, argnums), tg.value_and_grad(f, argnums)
         for s in (2.0, np.float64(3.0)):
             for _ in range(4):
@@ -359,7 +357,7 @@ def test_threads_get_their_own_results() -> None:
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert not wrong
+    assert not wrong, set(wrong)
 
 
 def test_products_with_inf_in_matrices_are_left_to_the_steps() -> None:

@@ -16,6 +16,7 @@ from tapegrad.programs.recorded_paths import as_asked
 from tapegrad.programs.snapshots import UNKNOWN
 from tapegrad.programs.traces import Trace
 from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["direct_call"]
 
@@ -49,6 +50,7 @@ def direct_call(program: Any, usual: Any, trace: Trace, what: str, live: Any) ->
         "trace": trace, "program": program, "take": TAPE.take_inputs, "place": quick.place, "replay": TAPE.replay,
         "address": TAPE.address, "step": code.step, "item": code.number, "dtype": usual.dtype, "default": get_default_dtype,
         "UNKNOWN": UNKNOWN, "errors_raise": errors_raise,
+        "owners": (quick, code),  # of what addresses name, while another thread may let go of them
     }  # fmt: skip
     given = len(usual.kinds) - (0 if live is None else len(live.names))
     distinct = _distinct([k for k, (_, shape, _) in enumerate(usual.kinds) if shape is not None], usual.snapshot.arrays, space)
@@ -93,6 +95,8 @@ def _result(code: Any, trace: Trace, what: str, many: bool) -> tuple[list[str], 
         kinds, structure = made.kinds, as_asked(made, many).structure
     if kinds is None or len(kinds) != len(code.results) or (what == "hvp" and (structure is not None or kinds != [np.ndarray])):
         return None
+    if what != "value" and not all(map(_has_dtype, made.leaves, code.results)):
+        return None
     space: dict[str, Any] = {}
     before, parts = [], []
     for k, (kind, (slot, own, room)) in enumerate(zip(kinds, code.results, strict=True)):
@@ -114,6 +118,13 @@ def _result(code: Any, trace: Trace, what: str, many: bool) -> tuple[list[str], 
 
         space["is_finite"], text = is_finite, f"found if is_finite(found := {text}) else None"
     return before, f"        return {f'item({code.value}), {text}' if not what else text}", space
+
+
+def _has_dtype(leaf: Tensor, place: tuple[int, Any, Any]) -> bool:
+    """Whether code writes a result in the dtype of a leaf."""
+    _, own, room = place
+    memory = room if own is None else own
+    return memory is None or memory.dtype == array_of(leaf).dtype
 
 
 def _arranged(parts: Sequence[str], structure: Structure, space: dict[str, Any]) -> str:

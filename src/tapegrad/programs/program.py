@@ -163,7 +163,10 @@ class Program(RecordedPaths):
         """Let drivers find a call that does everything at once, if there can be one."""
         usual.looked.add(what)
         if what in WITH_DIRECT and not has_aux:
-            self.__direct__(what, argnums).call = direct_call(self, usual, trace, what, self._live)
+            direct = self.__direct__(what, argnums)
+            direct.call = direct_call(self, usual, trace, what, self._live)
+            if self._usual.get((argnums, has_aux)) is not usual:  # another thread has seen others meanwhile
+                direct.call = None
 
     def __has_code__(self, what: str) -> bool | None:
         """What optimisers ask who have another way: whether there is machine code of "hessian" or "hvp"; None if never."""

@@ -191,7 +191,8 @@ class Trace:
             return None if what else self.fused
         if what not in self._matrices:
             outputs = [value for _, value, _ in self._results]
-            if self._known is None or (split_kind(what)[0] in ("hessian", "hvp") and (len(outputs) != 1 or outputs[0].number < 0)):
+            is_number = len(outputs) == 1 and _is_number(self._results[0][0]._data, outputs[0])
+            if self._known is None or (split_kind(what)[0] in ("hessian", "hvp") and not is_number):
                 return None
             self._matrices[what] = FusedMatrix(self.steps, self.inputs, self._known, outputs, what, self._fast)
         return self._matrices[what]

@@ -14,7 +14,7 @@ from tapegrad.programs.fused.lane_products import LaneProducts
 from tapegrad.programs.fused.replaced_parts import Replaced
 from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.values import PathValues
-from tapegrad.programs.steps import Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Written
+from tapegrad.programs.steps import Cast, Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Written
 from tapegrad.rules.table import RULES
 
 __all__ = ["Directions", "lanes_of"]
@@ -81,6 +81,13 @@ class Directions(PathValues):
     def _claim(self, array: np.ndarray) -> None:
         """Tangents have memory of their own."""
 
+    def _floats_of(self, value: Value) -> np.ndarray:
+        return self.path._floats_of(value)  # tangents are of float64 where values are of float32
+
+    def _is_single(self, value: Value) -> bool:
+        """Tangents are of float64, as those of a linear tape are."""
+        return False
+
     def _other(self, value: Value) -> int:
         """The tangent of a view."""
         return super()._other(value) if value.of is not None and not self.is_zero(value.of) and not value.constant else self._zero
@@ -97,6 +104,8 @@ class Directions(PathValues):
             self._set(result, self._zero if before == part == self._zero else self._with_part(step, before, part))
         elif isinstance(step, Written) and step.link != "same":
             self._set(result, self._of_write(step))
+        elif isinstance(step, Cast):
+            self._set(result, self.tangent(step.source))
         elif isinstance(step, Copied):
             if step.source.of is not None:
                 self._set(result, self._spread(self._other(step.source), self._shape(result)))

@@ -162,7 +162,11 @@ class HostedSteps(AssembledArrays):
 
     def _in_type_of(self, node: int, value: Value) -> int:
         """A node as a value has it, which may be of float32."""
-        return self.graph.rounded(node) if is_single(value) else node
+        return self.graph.rounded(node) if self._is_single(value) else node
+
+    def _is_single(self, value: Value) -> bool:
+        """Whether what belongs to a value is of float32."""
+        return is_single(value)
 
     def _written_to(self, node: int, array: Array, shape: Shape) -> int:
         """A node that reads memory into which another one is written."""

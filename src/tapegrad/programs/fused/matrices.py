@@ -32,7 +32,6 @@ class Matrices:
     """What Jacobians and Hessians have in common: the directions, those of all elements of the leaves."""
 
     def __init__(self, path: PathValues, leaves: Sequence[Value]) -> None:
-        _need_doubles(path, leaves)
         self.count = sum(map(_size, leaves))
         self.lanes = lanes_of(self.count)
         seeds = path.graph.buffer(self.count * self.lanes)
@@ -40,15 +39,8 @@ class Matrices:
         self.directions = Directions(path, leaves, seeds, self.lanes)
 
 
-def _need_doubles(path: PathValues, leaves: Sequence[Value]) -> None:
-    """Refuse tangents of float32, which are rounded as the sweeps of a linear tape round them."""
-    if path.graph.singles or any(map(is_single, leaves)):
-        raise Unfused("tangents of float32")
-
-
 def _given_directions(path: PathValues, leaves: Sequence[Value], count: int) -> list[Directions]:
     """Directions that are given behind the inputs, each by itself: a few of long arrays would leave lanes empty."""
-    _need_doubles(path, leaves)
     if count > 1 and count * len(path.steps) > MOST_REPEATED:
         raise Unfused("derivatives of so many steps along several directions")
     found = []
@@ -99,7 +91,7 @@ class ValueExpressions(PathValues):
         shape, node = self._shape(value), self._node(value)
         if not shape:
             return self._number(node)
-        buffer = self.graph.buffer(math.prod(shape))
+        buffer = self.graph.buffer(math.prod(shape), is_single(value))
         self._write(node, buffer, 0, shape)
         return buffer, -1
 
@@ -177,11 +169,12 @@ class CotangentExpressions(PathExpressions):
         Of the products, for each leaf.
     """
 
+    is_linear = True
+
     def __init__(
         self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
     ) -> None:
         super().__init__(steps, inputs, leaves, outputs, fast=fast)
-        _need_doubles(self, leaves)
         self.count, self.shapes = 0, [*map(self._shape, leaves)]
 
     def _seed(self, outputs: Sequence[Value]) -> Place:
@@ -207,6 +200,8 @@ class HessianExpressions(PathExpressions):
     shapes : list of Shape
         Of these.
     """
+
+    is_linear = True
 
     def __init__(
         self,
