@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from tapegrad.programs.fused.chosen_places import HostedReturn, is_choice
 from tapegrad.programs.fused.data_steps import steps_before
 from tapegrad.programs.fused.exponential_sums import sums_exponentials
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, contiguous
@@ -125,8 +126,11 @@ class PathExpressions(PathValues):
     def _backward(self, step: Step) -> None:
         graph = self.graph
         if id(step) in self.hosted and not isinstance(step, Ruled):
-            if isinstance(step, Structured):
-                self._need_doubles(step)
+            if self.is_linear and is_choice(step) and (self.points or not is_single(step.result)):
+                self._through_choice(step)  # type: ignore[arg-type]
+            elif isinstance(step, Structured):
+                if not is_choice(step):
+                    self._need_doubles(step)
                 self._through_host(step)
             elif isinstance(step, Gathered):
                 self._through_map(step)
@@ -180,6 +184,17 @@ class PathExpressions(PathValues):
             self._through_gather(step)
         elif isinstance(step, Structured):
             self._through_product(step)
+
+    def _through_choice(self, step: Structured) -> None:
+        """From elements that index arrays choose to the array."""
+        (x,), g = step.operands, self._adjoint(step.result)
+        if g is None or not x.tracked:
+            return
+        shape, own = self._shape(x), self._shape(step.result)
+        whole, elements = np.zeros(shape), np.zeros(own)
+        reads = [self._written_to(self._spread(g, own), elements, own), *self.places_of(step)]
+        number = self.graph.host(HostedReturn(step, whole, elements, math.prod(self.points)))
+        self._contribute(x, self._given_by(number, 0, reads, self._buffer_of(whole), shape))
 
     def _need_doubles(self, step: Structured) -> None:
         """Refuse derivatives of float32 that are rounded on the way, where a linear tape has its own."""
@@ -239,8 +254,14 @@ class PathExpressions(PathValues):
         g = self._adjoint(step.result)
         if g is None or not x.tracked:
             return
+        g = self._of_host(g, x)
         whole = self._assembled(self._taken_back(step, g, step.result.array.size), self._of_points((x.array.size,)))
+        whole = self._of_host(whole, x)
         self._contribute(x, self.graph.reshaped(whole, self._shape(x)))
+
+    def _of_host(self, node: int, value: Value) -> int:
+        """An adjoint as rows have it whose derivative is Python's, also on a linear tape: in the dtype of a value."""
+        return self._in_type_of(node, value) if self.is_linear and not self.points else node
 
     def _taken_back(self, step: Step, g: int, count: int) -> list[Part]:
         """Parts of an adjoint at the places that its elements were taken from."""

@@ -72,6 +72,10 @@ class Curvature(PathExpressions):
         if any(value.tracked for value in step.operands):
             raise Unfused(f"no second derivative of {step.describe()}")
 
+    def places_of(self, step: Structured) -> list[int]:
+        """What has to be there before the places are looked at that index arrays name."""
+        return self.path.places_of(step)
+
     def _through_map(self, step: Gathered) -> None:
         if step.source.tracked:
             raise Unfused("a strided map")

@@ -189,6 +189,10 @@ class HostedSteps(AssembledArrays):
         found = self._standing[id(value)]
         return [] if found is None else [found]
 
+    def places_of(self, step: Structured) -> list[int]:
+        """What has to be there before the places are looked at that index arrays name."""
+        return [node for value in step.chosen if value is not None for node in self._stands(value)]
+
     def _put(self, value: Value) -> int | None:
         array = value.array
         if id(value) in self._foreign:
@@ -208,7 +212,7 @@ class HostedSteps(AssembledArrays):
         graph = self.graph
         reads = [node for value in operands_of(step) for node in self._stands(value)]
         if isinstance(step, Structured):
-            reads += [node for value in step.chosen if value is not None for node in self._stands(value)]
+            reads += self.places_of(step)
         number = graph.host(step)
         done = graph.buffer(1)
         graph.required.append(done)  # also for what it may raise

@@ -20,7 +20,7 @@ from tapegrad.programs.fused.machine_code import MachineCode
 from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.values import PathValues, Place
 from tapegrad.programs.fused.versions import versions_of
-from tapegrad.programs.steps import Step, Value
+from tapegrad.programs.steps import Step, Structured, Value
 
 __all__ = ["MatrixCode", "code_of", "is_finite"]
 
@@ -216,6 +216,8 @@ class HessianExpressions(PathExpressions):
         self.count, lanes = 0, 1
         if given:
             self.value = self._written(self.graph.constant(0.0))
+            if any(isinstance(step, Structured) and any(map(is_single, step.operands)) for step in self.steps):
+                raise Unfused("single products of float32 that calls take of the recorded gradient")
             directions = _given_directions(self, leaves, given)
         else:
             made = Matrices(self, leaves)
