@@ -29,7 +29,7 @@ def of_rows(x: Any) -> Any:
 
 
 def pairs(x: Any) -> Any:
-    return (x.reshape(8, 5)[PLACES % 8, PLACES % 5] ** 3 * x[0]).sum()
+    return (np.exp(x.reshape(8, 5)[PLACES % 8, PLACES % 5]) * x[PLACES]).sum()
 
 
 def chosen_again(x: Any) -> Any:

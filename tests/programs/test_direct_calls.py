@@ -237,7 +237,7 @@ def test_gradients_in_a_tuple_and_not_share_a_path(argnums: Any) -> None:
 
 def test_values_of_several_kinds() -> None:
     def f(x: Any) -> Any:
-        return x * 2.0, x[0], x.reshape(2, 3).T * 3.0, float(3.0) * x[1]
+        return x * 2.0, x[0], x.reshape(2, 3).T * 3.0, 3.0 * x[1]
 
     p = tg.program(f)
     for _ in range(4):
@@ -330,7 +330,7 @@ def test_checks_go_on() -> None:
             return hidden[0]
 
     program.check = 1
-    assert all(one.call(((X, V) if what == "hvp" else (X,))) is None for (what, _), one in program._direct.items())
+    assert all(one.call((X, V) if what == "hvp" else (X,)) is None for (what, _), one in program._direct.items())
     agree(found, program.function, X)
 
 

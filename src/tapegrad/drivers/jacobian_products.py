@@ -209,7 +209,7 @@ def _kept(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> tupl
         return made, Outputs(made, name), None, False
 
     primals = copied(_checked(primals, name))
-    # Vectors are multiplied from the left by sweeps, which round adjoints of float32, and by code as by a linear tape, which does not.
+    # From the left sweeps multiply, which round adjoints of float32; code does as a linear tape does, which rounds nothing.
     dtypes = {np.dtype(np.float64)} if name == "vjp" else FLOATS
     is_program = hasattr(type(f), "__replay__") and _are_plain(primals, dtypes) and not has_aux
     needs = "rows" if not is_program else "vjp" if name == "vjp" else "jvp"

@@ -8,7 +8,7 @@ from tapegrad.tensors.tensor import is_recording
 
 __all__ = ["ASKED", "ASKED_OF", "may_run"]
 
-# The text of what is asked of calls that runs do not do, for functions that are written out; where gradient mode is off it is looked at.
+# The same as text, for functions that are written out: where a thread has gradient mode off, they leave it to others to ask which.
 ASKED = "tape.tracers or tape.anomalies or tape.observers or tape.packers or tape.recording_off or depth()"
 ASKED_OF = {"tape": TAPE, "depth": untracked_values.depth}
 

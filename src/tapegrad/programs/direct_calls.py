@@ -88,7 +88,7 @@ def _result(code: Any, trace: Trace, what: str, many: bool) -> tuple[list[str], 
     made = trace.made
     if made.arrays or made.inside:
         return None
-    kinds: Sequence[Any]
+    kinds: Sequence[Any] | None
     if what == "value":
         kinds, structure = trace.kinds_of_results(), trace.structure
     else:

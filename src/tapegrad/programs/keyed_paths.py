@@ -135,6 +135,11 @@ class KeyedPaths:
             self._forget_direct(how[0])
             self._usual[how] = Usual(kinds, snapshot, paths, many)
 
+    def __direct__(self, what: str, argnums: Any) -> Direct:
+        """What drivers ask first for value and gradient (""), or for products ("hvp"), and calls for the "value"."""
+        found = self._direct.get((what, argnums))
+        return self._direct.setdefault((what, argnums), Direct()) if found is None else found
+
     def _forget_direct(self, *argnums: Any) -> None:
         """Let no driver find what is done at once for calls like the latest one, or all of them."""
         for (_, own), direct in list(self._direct.items()):

@@ -21,7 +21,6 @@ from tapegrad.programs.fused.kinds import LATER, kind_of
 from tapegrad.programs.keys import Usual
 from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
-from tapegrad.programs.quick_calls import Direct
 from tapegrad.programs.recorded_calls import are_alike
 from tapegrad.programs.recorded_paths import AGAIN, Finish, RecordedPaths, as_asked
 from tapegrad.programs.traces import Trace, all_after, has_code
@@ -88,13 +87,7 @@ class Program(RecordedPaths):
                     if what not in usual.looked:
                         self._prepare_direct(usual, trace, what, argnums, has_aux)
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
-            finally:
-                trace.is_running = False
-        trace = usual.paths.first if usual is not None and usual.holds(given) else None
-        if usual is not None and trace is not None and (trace.has_value or finish is not None) and not trace.is_running:
-            trace.is_running = True
-            try:
-                if trace.has_fused(given, needs, self.fuses) or trace.has_run(given):
+                if usual.holds(given) and (trace.has_fused(given, needs, self.fuses) or trace.has_run(given)):
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
             finally:
                 trace.is_running = False
@@ -153,11 +146,6 @@ class Program(RecordedPaths):
             return True, finish(made)
         finally:
             made.gradients = made.matrix = made.products = None
-
-    def __direct__(self, what: str, argnums: Any) -> Direct:
-        """What drivers ask first for value and gradient (""), or for products ("hvp"), and calls for the "value"."""
-        found = self._direct.get((what, argnums))
-        return self._direct.setdefault((what, argnums), Direct()) if found is None else found
 
     def _prepare_direct(self, usual: Usual, trace: Trace, what: str, argnums: Any, has_aux: bool) -> None:
         """Let drivers find a call that does everything at once, if there can be one."""

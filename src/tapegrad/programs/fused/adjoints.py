@@ -126,8 +126,8 @@ class PathExpressions(PathValues):
     def _backward(self, step: Step) -> None:
         graph = self.graph
         if id(step) in self.hosted and not isinstance(step, Ruled):
-            if self.is_linear and is_choice(step) and (self.points or not is_single(step.result)):
-                self._through_choice(step)  # type: ignore[arg-type]
+            if self.is_linear and isinstance(step, Structured) and is_choice(step) and (self.points or not is_single(step.result)):
+                self._through_choice(step)
             elif isinstance(step, Structured):
                 if not is_choice(step):
                     self._need_doubles(step)

@@ -299,6 +299,7 @@ class MatrixCode:
 
 
 def is_finite(matrix: np.ndarray) -> bool:
+    """Whether all elements are finite."""
     token = enter(IGNORING)
     try:
         return math.isfinite(matrix.sum())
