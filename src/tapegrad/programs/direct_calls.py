@@ -40,7 +40,7 @@ def direct_call(program: Any, usual: Any, trace: Trace, what: str, live: Any) ->
     """
     quick: QuickCall = usual.quick[what]
     code = quick.code
-    result = None if code is None else _result(code, trace, what, usual.many)
+    result = None if code is None or usual.numbers else _result(code, trace, what, usual.many)
     if result is None:
         return None
     fresh, returned, space = result

@@ -39,14 +39,24 @@ class Paths:
 class Usual:
     """The arguments of the latest call, where all are numbers and arrays: the next one's are mostly like them."""
 
-    __slots__ = ("arrays", "dtype", "kinds", "looked", "many", "paths", "quick", "snapshot")
+    __slots__ = ("arrays", "dtype", "kinds", "looked", "many", "numbers", "paths", "quick", "snapshot")
 
-    def __init__(self, kinds: list[Kind], snapshot: Snapshot, paths: Paths, many: bool) -> None:
+    def __init__(self, kinds: list[Kind], snapshot: Snapshot, paths: Paths, many: bool, numbers: dict[int, float]) -> None:
         self.many = many  # whether gradients are asked for in a tuple
+        self.numbers = numbers  # by place, those among the arguments that are part of the key; the kinds are of the others
         self.kinds, self.snapshot, self.paths, self.dtype = kinds, snapshot, paths, get_default_dtype()
         self.quick: dict[str, QuickCall] = {}  # by what is asked for
         self.looked: set[str] = set()  # for what there is a direct call, or none
         self.arrays = sum(shape is not None for _, shape, _ in kinds) + len(snapshot.arrays)
+
+    def inputs_of(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Arguments without the numbers that are part of the key; None if these are others."""
+        numbers = self.numbers
+        if len(args) != len(self.kinds) + len(numbers):
+            return None
+        if not all(type(args[k]) is float and args[k] == x for k, x in numbers.items()):
+            return None
+        return tuple([value for k, value in enumerate(args) if k not in numbers])
 
     def holds(self, args: tuple[Any, ...]) -> bool:
         """Whether a call with these arguments has the same key."""

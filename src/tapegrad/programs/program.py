@@ -17,6 +17,7 @@ from tapegrad.drivers.mapping import InAxes, Points, mapped
 from tapegrad.errors import ProgramError
 from tapegrad.programs.conditions import may_run
 from tapegrad.programs.direct_calls import direct_call
+from tapegrad.programs.fixed_numbers import has_fixed_numbers
 from tapegrad.programs.fused.kinds import LATER, kind_of
 from tapegrad.programs.keys import Usual
 from tapegrad.programs.methods import ProgramOfObject
@@ -76,9 +77,7 @@ class Program(RecordedPaths):
         needs = needs if needs or finish is not None else "value"
         if self.check and type(needs) is tuple:
             needs = "rows"  # products come without the value that is compared
-        usual = None if kwargs or type(argnums) is list else self._usual.get((argnums, has_aux))
-        live = self._live
-        given = args if usual is None or live is None else (*args, *live.values())
+        usual, given = (None, args) if kwargs or type(argnums) is list else self._usual_call(args, argnums, has_aux)
         what, along = kind_of(needs)
         if usual is not None and (trace := usual.paths.first) and not trace.is_running and (trace.has_value or finish is not None):
             trace.is_running = True
@@ -105,7 +104,7 @@ class Program(RecordedPaths):
         if paths is None:
             return None
         if paths.first is not None and not kwargs and type(asked) is not list:
-            self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many)
+            self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many, key)
         if paths.refused:
             return None
         paths.needs |= {what} | ({"value"} if type(needs) is str and needs in LATER else set())
@@ -235,7 +234,7 @@ class Program(RecordedPaths):
         args = tuple(one.at(int(numbers[0])) for one in taken)
         asked = None if argnums is None else check_argnums(argnums, len(args), "grad")
         key, _, objects, arrays = self._key(args, {}, asked, False)
-        paths = None if key is None else self._paths_of(key, objects, arrays)
+        paths = None if key is None or has_fixed_numbers(key) else self._paths_of(key, objects, arrays)
         if paths is None or paths.refused or paths.first is None:
             return None
         traces = [trace for trace in all_after(paths.first) if parts != "value" or trace.has_value]
