@@ -1,7 +1,7 @@
 """Numbers of Python's that meet float32: they belong to the key by their values, as integers do.
 
-A recording has numbers of float64 in the places of those among the arguments, which have a say in the dtype of what is computed with
-them. Given as they are they have none, but then they are the same in each run.
+A recording has numbers of float64 in the places of those among the arguments, which have a say in the dtype of what is computed
+with them. Given as they are they have none, but then they are the same in each run.
 """
 
 from __future__ import annotations
