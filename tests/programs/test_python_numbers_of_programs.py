@@ -100,3 +100,60 @@ def test_numbers_that_are_differentiated_by_are_of_float64() -> None:
         (value, found), (own_value, expected) = run(X, n), own(X, n)
         assert list(map(bits, (value, *found))) == list(map(bits, (own_value, *expected)))
     assert program.traces
+
+
+@each("name", FUNCTIONS)
+def test_there_are_paths_of_each_number(name: str) -> None:
+    function = FUNCTIONS[name]
+    program = tg.program(function)
+    run, own, hessian = tg.value_and_grad(program), tg.value_and_grad(function), tg.hessian(program)
+    for n in (0.1, 0.3, 0.1, -0.2):
+        for _ in range(3):
+            (value, found), (own_value, expected) = run(X, n), own(X, n)
+            assert bits(found) == bits(expected)
+            np.testing.assert_allclose(value, own_value, rtol=1e-6)  # sums of machine code have more digits
+            np.testing.assert_allclose(program(X, n), function(X, n), rtol=1e-6)
+            np.testing.assert_allclose(hessian(X, n), tg.hessian(function)(X, n), rtol=1e-5, atol=1e-6)
+        program.compile()
+    assert len(program.traces) >= 3
+    assert any("machine code, made" in trace["machine code"] for trace in program.traces)
+
+
+def test_numbers_that_keep_changing_are_given_to_calls() -> None:
+    called = 0
+
+    def function(x: Any, n: Any) -> Any:
+        return (x * n).sum()
+
+    program = tg.program(function)
+    for k in range(30):
+        n = 0.1 + 0.01 * k
+        assert bits(tg.grad(program)(X, n)) == bits(tg.grad(function)(X, n))
+        assert bits(program(X, n)) == bits(function(X, n))
+        called = len(program.traces)
+    assert called <= 8
+    assert bits(tg.grad(program)(X.astype(float), 0.3)) == bits(tg.grad(function)(X.astype(float), 0.3))
+
+
+def test_numbers_by_name_and_in_containers_belong_to_the_path() -> None:
+    def function(x: Any, given: Any, *, n: Any = 1.0) -> Any:
+        return (x * given[0] + x * x * given[1]["a"]).sum() * n
+
+    program = tg.program(function)
+    for a, b, n in ((0.1, 0.2, 0.3), (0.1, 0.2, 0.4), (0.3, 0.2, 0.4), (0.1, np.float64(0.2), 0.3), (0.1, 0.2, 0.3)):
+        for _ in range(2):
+            given = [a, {"a": b}]
+            assert bits(tg.grad(program)(X, given, n=n)) == bits(tg.grad(function)(X, given, n=n))
+    assert len(program.traces) >= 3
+
+
+def test_points_with_numbers_of_their_own_are_those_of_calls() -> None:
+    def function(x: Any, n: Any) -> Any:
+        return (x * n).sum()
+
+    program = tg.program(function)
+    points = np.stack([X, 2 * X, 3 * X])
+    for _ in range(3):
+        found = tg.grad(program).map(points, 0.3)
+        assert bits(found) == bits(np.stack([tg.grad(function)(x, 0.3) for x in points]))
+        program.compile()

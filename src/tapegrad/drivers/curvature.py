@@ -27,7 +27,7 @@ from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobian_products import split
 from tapegrad.drivers.jacobians import jacobian_matrix, own_block, tracked_rows
 from tapegrad.drivers.leaves import Argnums, Call, Callee, copied, mappable
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, wrap
 
 __all__ = ["GaussNewton", "gauss_newton", "hessian", "hvp"]
 
@@ -74,8 +74,12 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     >>> tg.hvp(lambda x: x[0] ** 2 * x[1], np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([4., 2.])
     """
-    is_plain = type(x) is type(v) is np.ndarray and x.shape == v.shape and x.dtype == v.dtype == np.float64 and x.size
-    needs = ("hvp", v) if is_plain else "rows"
+    if hasattr(type(f), "__direct__"):
+        run = f.__direct__("hvp", 0).call  # type: ignore[attr-defined]
+        if run is not None and (product := run((x, v))) is not None:
+            return product
+    is_plain = type(x) is type(v) is np.ndarray and x.shape == v.shape and x.dtype in FLOATS and v.dtype in FLOATS and x.size
+    needs = ("hvp", v.astype(np.float64, copy=False)) if is_plain else "rows"
     return finished_call(f, (x,), {}, 0, False, "hvp", functools.partial(_product, v=v), second=True, along=v, needs=needs)
 
 

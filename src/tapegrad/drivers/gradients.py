@@ -96,12 +96,13 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
         value = data if type(data) is float and not made.inside else plain(output, made.inside)
         return ((value, made.aux) if has_aux else value), found
 
-    may_be_direct = hasattr(type(f), "__direct__") and not has_aux and type(argnums) is int
-    direct = f.__direct__(argnums) if may_be_direct else None  # type: ignore[attr-defined]
+    direct: Any = None
+    if hasattr(type(f), "__direct__") and not has_aux and type(argnums) in (int, tuple):
+        direct = f.__direct__("", argnums)  # type: ignore[attr-defined]
 
     @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        if direct is not None and not kwargs and (found := direct(args)) is not None:
+        if direct is not None and (run := direct.call) is not None and not kwargs and (found := run(args)) is not None:
             return found
         if callee.replay is not None and (replayed := callee.replay(args, kwargs, argnums, has_aux, finish)) is not None:
             return replayed[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from tapegrad.drivers.derivatives import (
 )
 from tapegrad.drivers.leaves import Call, copied, finish
 from tapegrad.tensors.grad_mode import with_recording
-from tapegrad.tensors.tensor import Tensor, array_of, is_recording, wrap
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, wrap
 
 __all__ = ["jvp", "linearize", "vjp"]
 
@@ -86,14 +86,14 @@ def _needs(primals: Sequence[Any], tangents: Any) -> Any:
     if type(tangents) not in (tuple, list) or len(tangents) != len(primals) or not _are_plain(primals):
         return "rows"
     for x, t in zip(primals, tangents, strict=True):
-        if type(x) is not type(t) or (type(x) is np.ndarray and (x.shape != t.shape or t.dtype != np.float64)):
+        if type(x) is not type(t) or (type(x) is np.ndarray and (x.shape != t.shape or t.dtype not in FLOATS)):
             return "rows"
     return "value_jvp", joined(tangents)
 
 
-def _are_plain(values: Sequence[Any]) -> bool:
-    """Whether all are floats and arrays of float64."""
-    return all(type(x) is float or (type(x) is np.ndarray and x.dtype == np.float64 and x.size > 0) for x in values)
+def _are_plain(values: Sequence[Any], dtypes: Collection[Any] = FLOATS) -> bool:
+    """Whether all are floats, and arrays of some dtypes."""
+    return all(type(x) is float or (type(x) is np.ndarray and x.dtype in dtypes and x.size > 0) for x in values)
 
 
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -209,7 +209,9 @@ def _kept(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> tupl
         return made, Outputs(made, name), None, False
 
     primals = copied(_checked(primals, name))
-    is_program = hasattr(type(f), "__replay__") and _are_plain(primals) and not has_aux
+    # From the left sweeps multiply, which round adjoints of float32; code does as a linear tape does, which rounds nothing.
+    dtypes = {np.dtype(np.float64)} if name == "vjp" else FLOATS
+    is_program = hasattr(type(f), "__replay__") and _are_plain(primals, dtypes) and not has_aux
     needs = "rows" if not is_program else "vjp" if name == "vjp" else "jvp"
     found: tuple[Call, Outputs, Any, bool] = finished_call(f, primals, {}, range(len(primals)), has_aux, name, finish, needs=needs)
     return found

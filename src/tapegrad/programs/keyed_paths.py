@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.leaves import is_compiled, takes_tensors
+from tapegrad.programs.fixed_numbers import FixedNumbers, has_fixed_numbers, with_numbers
 from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable, repeated
 from tapegrad.programs.live_arrays import LiveArrays, live_arrays
+from tapegrad.programs.quick_calls import Direct, Kind, kind_of_input
 from tapegrad.programs.surroundings import Arrays, Surroundings, Unseen
 
 __all__ = ["KeyedPaths"]
@@ -31,7 +31,9 @@ class KeyedPaths:
         # What programs cannot look into.
         self._unseen = "compiled functions and modules of layers have ways of their own" if self._is_called else ""
         self._usual: dict[Any, Usual] = {}
+        self._direct: dict[tuple[str, Any], Direct] = {}  # by what is asked for
         self._seen: dict[Any, int] = {}  # how many keys there were that differ in what the function sees only
+        self._by_numbers: dict[Any, set[FixedNumbers]] = {}  # keys to which numbers of Python's belong, with the latter
         self._live: LiveArrays | None = None
         self._live_is_known = self._is_called
         self._own: frozenset[str] = frozenset()  # names of the attributes that it was made with
@@ -77,7 +79,10 @@ class KeyedPaths:
             hash(argnums)
         except TypeError:  # something that has no hash
             return None, [], [], []
-        return (argnums, rest), values, objects, arrays
+        key = argnums, rest
+        if key in self._by_numbers:
+            return *with_numbers(key, args, kwargs, values, self._by_numbers[key]), objects, arrays
+        return key, values, objects, arrays
 
     def _live_values(self) -> list[Any]:
         """What large arrays in closure and globals are now."""
@@ -90,7 +95,8 @@ class KeyedPaths:
     def _forget_live(self) -> None:
         """Compare all arrays from now on, as if nothing had been recorded."""
         self._live, self._surroundings.skipped = None, frozenset()
-        self._paths, self._argnums, self._usual = {}, {}, {}
+        self._forget_direct()
+        self._paths, self._argnums, self._usual, self._by_numbers = {}, {}, {}, {}
 
     def _paths_of(self, key: tuple[Any, ...], objects: list[Any], arrays: Arrays) -> Paths | None:
         """The paths of a key; None if there were too many keys."""
@@ -122,18 +128,41 @@ class KeyedPaths:
             )
         return count > self.max_traces
 
-    def _note_usual(self, how: tuple[Any, bool], args: tuple[Any, ...], paths: Paths, many: bool) -> None:
-        kinds: list[tuple[Any, ...]] = []
-        for value in args:
-            kind = type(value)
-            if kind is float or kind is np.float64:
-                kinds.append((kind, None, None))
-            elif kind is np.ndarray:
-                if not value.flags.c_contiguous:
-                    return
-                kinds.append((kind, value.shape, value.dtype))
-            else:
+    def _usual_call(self, args: tuple[Any, ...], argnums: Any, has_aux: bool) -> tuple[Usual | None, tuple[Any, ...]]:
+        """What calls like the latest one are alike in, if this may be one, and its inputs."""
+        usual = self._usual.get((argnums, has_aux))
+        if usual is None:
+            return None, args
+        given = args if self._live is None else (*args, *self._live.values())
+        if usual.numbers:
+            inputs = usual.inputs_of(given)
+            return (None, args) if inputs is None else (usual, inputs)
+        return usual, given
+
+    def _note_usual(self, how: tuple[Any, bool], args: tuple[Any, ...], paths: Paths, many: bool, key: tuple[Any, ...]) -> None:
+        kinds: list[Kind] = []
+        numbers = {k: x for k, x in enumerate(args) if type(x) is float and k not in key[0]} if has_fixed_numbers(key) else {}
+        if not all(abs(x) > 0.0 for x in numbers.values()):
+            return  # zeros of both signs are equal, and nan never is
+        for k, value in enumerate(args):
+            if k in numbers:
+                continue
+            kind = kind_of_input(value)
+            if kind is None:
                 return
+            kinds.append(kind)
         snapshot = self._surroundings.snapshot()
         if snapshot is not None:
-            self._usual[how] = Usual(kinds, snapshot, paths, many)
+            self._forget_direct(how[0])
+            self._usual[how] = Usual(kinds, snapshot, paths, many, numbers)
+
+    def __direct__(self, what: str, argnums: Any) -> Direct:
+        """What drivers ask first for value and gradient (""), or for products ("hvp"), and calls for the "value"."""
+        found = self._direct.get((what, argnums))
+        return self._direct.setdefault((what, argnums), Direct()) if found is None else found
+
+    def _forget_direct(self, *argnums: Any) -> None:
+        """Let no driver find what is done at once for calls like the latest one, or all of them."""
+        for (_, own), direct in list(self._direct.items()):
+            if not argnums or own == argnums[0]:
+                direct.call = None

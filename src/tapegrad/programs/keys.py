@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.containers import flatten
-from tapegrad.programs.quick_calls import QuickCall
-from tapegrad.programs.snapshots import UNKNOWN, Snapshot, same_bits
+from tapegrad.programs.quick_calls import Kind, QuickCall, kind_of_input, quick_call
+from tapegrad.programs.snapshots import Snapshot, same_bits
 from tapegrad.programs.surroundings import PLAIN, Arrays
 from tapegrad.programs.traces import Trace
-from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import FLOATS, Tensor
 
 __all__ = ["Paths", "Usual", "describe", "is_differentiable", "repeated"]
@@ -40,15 +39,24 @@ class Paths:
 class Usual:
     """The arguments of the latest call, where all are numbers and arrays: the next one's are mostly like them."""
 
-    __slots__ = ("arrays", "direct", "dtype", "has_looked", "kinds", "many", "paths", "quick", "snapshot")
+    __slots__ = ("arrays", "dtype", "kinds", "looked", "many", "numbers", "paths", "quick", "snapshot")
 
-    def __init__(self, kinds: list[tuple[Any, ...]], snapshot: Snapshot, paths: Paths, many: bool) -> None:
+    def __init__(self, kinds: list[Kind], snapshot: Snapshot, paths: Paths, many: bool, numbers: dict[int, float]) -> None:
         self.many = many  # whether gradients are asked for in a tuple
+        self.numbers = numbers  # by place, those among the arguments that are part of the key; the kinds are of the others
         self.kinds, self.snapshot, self.paths, self.dtype = kinds, snapshot, paths, get_default_dtype()
-        self.quick: QuickCall | None = None
-        self.direct: Callable[[tuple[Any, ...]], tuple[float, Any] | None] | None = None
-        self.has_looked = False  # whether there is one
+        self.quick: dict[str, QuickCall] = {}  # by what is asked for
+        self.looked: set[str] = set()  # for what there is a direct call, or none
         self.arrays = sum(shape is not None for _, shape, _ in kinds) + len(snapshot.arrays)
+
+    def inputs_of(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Arguments without the numbers that are part of the key; None if these are others."""
+        numbers = self.numbers
+        if len(args) != len(self.kinds) + len(numbers):
+            return None
+        if not all(type(args[k]) is float and args[k] == x for k, x in numbers.items()):
+            return None
+        return tuple([value for k, value in enumerate(args) if k not in numbers])
 
     def holds(self, args: tuple[Any, ...]) -> bool:
         """Whether a call with these arguments has the same key."""
@@ -67,57 +75,21 @@ class Usual:
             return False
         return get_default_dtype() is self.dtype and self.snapshot.holds()
 
-    def gradient(self, trace: Trace, args: tuple[Any, ...]) -> bool:
-        """Whether machine code gave value and gradient for arguments that have the same key."""
-        if self.quick is None:
-            code = trace.fused.code
-            if (
-                code is None
-                or code.before
-                or code.before_inputs
-                or any(dtype is not None and dtype not in FLOATS for _, _, dtype in self.kinds)
-            ):
-                return False  # other bytes than those that the code reads
-            self.quick = QuickCall(code, self.kinds)
+    def has_run(self, trace: Trace, what: str, args: tuple[Any, ...], along: Sequence[Any]) -> bool:
+        """Whether machine code gave something, and products along vectors, for arguments that have the same key."""
+        quick = self.quick.get(what)
+        if quick is None:
+            quick = quick_call(trace.code_for(what, along), [*self.kinds, *map(kind_of_input, along)])
+            if quick is None:
+                return False
+            self.quick[what] = quick
         if not self.has_same_surroundings(args):
             return False
-        found = self.quick.gradient(args)
+        found = quick.run((*args, *along))
         if found is None:
             return False
-        value, trace.made.gradients = found
-        output = trace.made.output
-        if type(output._data) is float:
-            output._data = value
-        else:
-            output._data[...] = value
+        trace.take(what, found)
         return True
-
-    def prepare_direct(self, trace: Trace) -> None:
-        """Make what gives value and gradient for arguments without anything in between, if that is possible.
-
-        It is where the only argument that is differentiated by is an array, of whose function nothing else is asked.
-        """
-        made, quick = trace.made, self.quick
-        self.has_looked = True
-        if quick is None or quick.only is None or self.many or made.structure is not None or made.kinds != [np.ndarray]:
-            return
-        take, place, run, same = TAPE.take_inputs, quick.place, quick.only, self.has_same_surroundings
-        dtype, check, is_single = self.dtype, self.snapshot.check, self.arrays <= 1
-
-        def direct(args: tuple[Any, ...]) -> tuple[float, Any] | None:
-            if trace.is_running:
-                return None
-            trace.is_running = True
-            try:
-                if take(place, id(args)) and (get_default_dtype() is dtype and check() if is_single else same(args)):
-                    return run()
-                return None
-            except UNKNOWN:
-                return None
-            finally:
-                trace.is_running = False
-
-        self.direct = direct
 
 
 def is_differentiable(value: Any) -> bool:

@@ -40,13 +40,15 @@ class KnownValues:
         How the row of the write that is told next goes on with what is written.
     places_are_given : bool
         Whether the operation that the user asked for takes elements at places that its arguments name.
+    fixes_numbers : bool
+        Whether all that is in the way is that such a number is none of float64.
     python_numbers : PythonNumbers
         Which of the numbers are Python's own.
     """
 
     __slots__ = (
-        "__weakref__", "_by_data", "_by_slot", "handles", "kept", "link", "places_are_given", "python_numbers", "refused", "steps",
-        "values",
+        "__weakref__", "_by_data", "_by_slot", "fixes_numbers", "handles", "kept", "link", "places_are_given", "python_numbers",
+        "refused", "steps", "values",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -58,6 +60,7 @@ class KnownValues:
         self._by_slot: dict[int, Value] = {}
         self._by_data: dict[int, Value] = {}
         self.python_numbers = PythonNumbers()
+        self.fixes_numbers = False
 
     def refuse(self, why: str) -> None:
         """Say why the call cannot be run again; the first reason is kept."""
@@ -131,7 +134,11 @@ class KnownValues:
         """Refuse an operation in whose dtype a number of Python's has no say."""
         numbers = self.python_numbers
         if numbers and code.co_name not in CONVERTING and numbers.meet_fewer_digits(inside(values), self.steps, self._known_of):
-            self.refuse("a number of Python's meets float32, which NumPy takes it for: pass it as an array of that")
+            self.fixes_numbers |= not self.refused
+            self.refuse(
+                "a number of Python's meets float32, which NumPy takes it for: each value of it is another path. Pass what changes "
+                "as an array of float32"
+            )
 
     def _known_of(self, t: Any) -> Value | None:
         return self._by_slot.get(TAPE.slot(t._row)) if t._row > 0 else self._by_data.get(id(t._data))

@@ -16,7 +16,10 @@ from tapegrad.drivers.leaves import Argnums, Call, check_argnums, plain_tree
 from tapegrad.drivers.mapping import InAxes, Points, mapped
 from tapegrad.errors import ProgramError
 from tapegrad.programs.conditions import may_run
+from tapegrad.programs.direct_calls import direct_call
+from tapegrad.programs.fixed_numbers import has_fixed_numbers
 from tapegrad.programs.fused.kinds import LATER, kind_of
+from tapegrad.programs.keys import Usual
 from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
 from tapegrad.programs.recorded_calls import are_alike
@@ -27,6 +30,8 @@ from tapegrad.tensors.tracing import settle
 
 __all__ = ["Program", "program"]
 
+WITH_DIRECT = frozenset(["", "value", "hvp"])
+
 
 class Program(RecordedPaths):
     """A function whose recorded calls are run again; made by `program`."""
@@ -36,12 +41,15 @@ class Program(RecordedPaths):
         self.check, self.fuses, self.threads, self.fast = check, fuse, threads, fast
         functools.update_wrapper(self, function, updated=())
         self._calls = self._known = 0
+        self._of_value = self.__direct__("value", None)
         self._own = frozenset(vars(self))
 
     # Calls.
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value."""
+        if (direct := self._of_value.call) is not None and not kwargs and (found := direct(args)) is not None:
+            return found
         done = self.__replay__(args, kwargs)
         return self.function(*args, **kwargs) if done is None else done[1]
 
@@ -69,23 +77,16 @@ class Program(RecordedPaths):
         needs = needs if needs or finish is not None else "value"
         if self.check and type(needs) is tuple:
             needs = "rows"  # products come without the value that is compared
-        usual = None if kwargs or type(argnums) is list else self._usual.get((argnums, has_aux))
-        live = self._live
-        given = args if usual is None or live is None else (*args, *live.values())
-        if usual is not None and not needs and (trace := usual.paths.first) and not trace.is_running:
+        usual, given = (None, args) if kwargs or type(argnums) is list else self._usual_call(args, argnums, has_aux)
+        what, along = kind_of(needs)
+        if usual is not None and (trace := usual.paths.first) and not trace.is_running and (trace.has_value or finish is not None):
             trace.is_running = True
             try:
-                if usual.gradient(trace, given):
-                    if not usual.has_looked and live is None:
-                        usual.prepare_direct(trace)
+                if usual.has_run(trace, what, given, along):
+                    if what not in usual.looked:
+                        self._prepare_direct(usual, trace, what, argnums, has_aux)
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
-            finally:
-                trace.is_running = False
-        trace = usual.paths.first if usual is not None and usual.holds(given) else None
-        if usual is not None and trace is not None and (trace.has_value or finish is not None) and not trace.is_running:
-            trace.is_running = True
-            try:
-                if trace.has_fused(given, needs, self.fuses) or trace.has_run(given):
+                if usual.holds(given) and (trace.has_fused(given, needs, self.fuses) or trace.has_run(given)):
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
             finally:
                 trace.is_running = False
@@ -103,10 +104,10 @@ class Program(RecordedPaths):
         if paths is None:
             return None
         if paths.first is not None and not kwargs and type(asked) is not list:
-            self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many)
+            self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many, key)
         if paths.refused:
             return None
-        paths.needs |= {kind_of(needs)[0]} | ({"value"} if type(needs) is str and needs in LATER else set())
+        paths.needs |= {what} | ({"value"} if type(needs) is str and needs in LATER else set())
         trace, before = paths.first, None
         while trace is not None:
             if not (trace.has_value or finish is not None) or trace.is_running:
@@ -145,17 +146,14 @@ class Program(RecordedPaths):
         finally:
             made.gradients = made.matrix = made.products = None
 
-    def __direct__(self, argnums: Any) -> Callable[[tuple[Any, ...]], tuple[float, Any] | None] | None:
-        """What `value_and_grad` asks first: machine code's value and gradient for arguments, or None to go on with `__replay__`."""
-        asked = argnums, False
-
-        def run(args: tuple[Any, ...]) -> tuple[float, Any] | None:
-            usual = self._usual.get(asked)
-            if usual is None or (direct := usual.direct) is None or self.check or not may_run():
-                return None
-            return direct(args)
-
-        return None if self._is_called else run
+    def _prepare_direct(self, usual: Usual, trace: Trace, what: str, argnums: Any, has_aux: bool) -> None:
+        """Let drivers find a call that does everything at once, if there can be one."""
+        usual.looked.add(what)
+        if what in WITH_DIRECT and not has_aux:
+            direct = self.__direct__(what, argnums)
+            direct.call = direct_call(self, usual, trace, what, self._live)
+            if self._usual.get((argnums, has_aux)) is not usual:  # another thread has seen others meanwhile
+                direct.call = None
 
     def __has_code__(self, what: str) -> bool | None:
         """What optimisers ask who have another way: whether there is machine code of "hessian" or "hvp"; None if never."""
@@ -236,7 +234,7 @@ class Program(RecordedPaths):
         args = tuple(one.at(int(numbers[0])) for one in taken)
         asked = None if argnums is None else check_argnums(argnums, len(args), "grad")
         key, _, objects, arrays = self._key(args, {}, asked, False)
-        paths = None if key is None else self._paths_of(key, objects, arrays)
+        paths = None if key is None or has_fixed_numbers(key) else self._paths_of(key, objects, arrays)
         if paths is None or paths.refused or paths.first is None:
             return None
         traces = [trace for trace in all_after(paths.first) if parts != "value" or trace.has_value]

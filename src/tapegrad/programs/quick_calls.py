@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import FLOATS
 
-__all__ = ["QuickCall"]
+__all__ = ["Direct", "Kind", "QuickCall", "kind_of_input", "quick_call"]
+
+Kind = tuple[Any, tuple[int, ...] | None, Any]
+READ = frozenset([None, *FLOATS])  # dtypes of what code reads as it stands
 
 
 class QuickCall:
@@ -17,7 +21,7 @@ class QuickCall:
 
     Parameters
     ----------
-    code : MachineCode
+    made : MachineCode or MatrixCode
         Before which nothing is computed.
     kinds : sequence of (type, shape or None, dtype or None)
         Of the inputs: floats, and arrays.
@@ -26,20 +30,50 @@ class QuickCall:
     ----------
     place : int
         Of what `take_inputs` of the engine is to know about them.
-    only : callable or None
-        `MachineCode.only` of the code.
+    code : MachineCode or None
+        Which is all that runs; None if there is more to do.
     """
 
-    __slots__ = ("_expected", "_run", "only", "place")
+    __slots__ = ("_expected", "_run", "code", "place")
 
-    def __init__(self, code: Any, kinds: Sequence[tuple[Any, ...]]) -> None:
+    def __init__(self, made: Any, kinds: Sequence[Kind]) -> None:
         words = [len(kinds)]
-        for (kind, shape, dtype), (place, count) in zip(kinds, code.places(), strict=True):
+        for (kind, shape, dtype), (place, count) in zip(kinds, made.places(), strict=True):
             lengths = shape or ()
             words += [id(kind), 0 if shape is None else id(dtype), place, count, len(lengths), *lengths]
         self._expected = np.array(words, np.int64)
-        self.place, self._run, self.only = self._expected.ctypes.data, code.run, code.only()
+        self.place, self._run, self.code = self._expected.ctypes.data, made.run, made.alone()
 
-    def gradient(self, given: tuple[Any, ...]) -> tuple[float, list[Any]] | None:
-        """Value and gradient; None if an input is of another kind, or the function would go another way."""
+    def run(self, given: tuple[Any, ...]) -> tuple[float, list[Any]] | None:
+        """Value and gradient, or a matrix; None if an input is of another kind, or the function would go another way."""
         return self._run() if TAPE.take_inputs(self.place, id(given)) else None
+
+
+class Direct:
+    """Where a driver looks first.
+
+    Attributes
+    ----------
+    call : callable or None
+        Gives for a tuple of arguments what the driver gives, or None if it has to go its own way.
+    """
+
+    __slots__ = ("call",)
+
+    def __init__(self) -> None:
+        self.call: Callable[[tuple[Any, ...]], Any] | None = None
+
+
+def kind_of_input(value: Any) -> Kind | None:
+    """What is the same in the next call of an input that is a number, or an array in C order; None for others."""
+    kind = type(value)
+    if kind is float or kind is np.float64:
+        return kind, None, None
+    return (kind, value.shape, value.dtype) if kind is np.ndarray and value.flags.c_contiguous else None
+
+
+def quick_call(code: Any, kinds: Sequence[Kind | None]) -> QuickCall | None:
+    """Code for inputs of certain kinds, if they are all that it reads."""
+    if code is None or code.before or code.before_inputs or not all(kind is not None and kind[2] in READ for kind in kinds):
+        return None  # other bytes than those that the code reads
+    return QuickCall(code, kinds)  # type: ignore[arg-type]

@@ -32,8 +32,12 @@ def recorded_call(
     argnums: tuple[int, ...],
     has_aux: bool,
     live: LiveArrays | None = None,
+    is_fixed: bool = False,
 ) -> tuple[Call, list[Value]]:
-    """One call of the function, followed: the call as drivers know it, and where its inputs stand."""
+    """One call of the function, followed: the call as drivers know it, and where its inputs stand.
+
+    Numbers of Python's that nothing is differentiated by are constants if they are fixed.
+    """
     made = Call()
     made.inside = made.arrays = False
     made.many = True
@@ -45,7 +49,7 @@ def recorded_call(
         register_new_leaf(leaf, meta_of(leaf)).of_call = True
     if np.float32 in made.kinds:  # which the key has by its value
         recorder.refuse("a number of float32 among its arguments")
-    of_python: set[int] = set()
+    of_python: set[int] | None = None if is_fixed else set()
     given_args = [value if k in argnums else wrapped(value, of_python) for k, value in enumerate(arguments)]
     named = {name: wrapped(value, of_python) for name, value in kwargs.items()}
     inputs: list[Value] = []
@@ -60,7 +64,7 @@ def recorded_call(
             value = recorder.number() if type(t._data) is float else Value(t._data)
             recorder.know(t._data, value, TAPE.slot(t._row) if t._row > 0 else -1)
             inputs.append(value)
-            if id(t) in of_python:
+            if of_python is not None and id(t) in of_python:
                 recorder.python_numbers.add(value)
             if value.array is not None:
                 recorder.given_arrays.append(value)
@@ -93,17 +97,19 @@ def _check_overwritten(recorder: Recorder, output: Any) -> None:
         recorder.refuse("its derivative needs what it writes over")
 
 
-def wrapped(value: Any, of_python: set[int]) -> Any:
+def wrapped(value: Any, of_python: set[int] | None) -> Any:
     """An argument that is not differentiated by, as it is followed: numbers as leaves, arrays as arrays of ours.
 
-    Identities of numbers that are Python's are added to the set.
+    Identities of numbers that are Python's are added to the set; without one they stay as they are.
     """
     kind = type(value)
+    if kind is float and of_python is None:
+        return value
     if kind is float or kind is np.float64:
         leaf, _ = tensor_like(value, "program", "an argument", False)
         leaf.__class__ = Array
         register_new_leaf(leaf, meta_of(leaf)).of_call = True
-        if kind is float:
+        if kind is float and of_python is not None:
             of_python.add(id(leaf))
         return leaf
     if kind is np.ndarray and value.dtype.kind in "fiub":

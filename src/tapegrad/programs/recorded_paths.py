@@ -15,6 +15,7 @@ from tapegrad.drivers.calling import call
 from tapegrad.drivers.containers import Node
 from tapegrad.drivers.leaves import Call, Callee, plain_tree
 from tapegrad.errors import ProgramError
+from tapegrad.programs.fixed_numbers import has_fixed_numbers
 from tapegrad.programs.keyed_paths import KeyedPaths
 from tapegrad.programs.keys import Paths
 from tapegrad.programs.recorded_calls import Own, Results, are_alike, recorded_call
@@ -70,7 +71,9 @@ class RecordedPaths(KeyedPaths):
                 return False, own.value
         done = None if own is None else (False, own.value)
         try:
-            made, inputs = recorded_call(recorder, self.function, args, kwargs, key[0], key[1][3], self._live)
+            made, inputs = recorded_call(
+                recorder, self.function, args, kwargs, key[0], key[1][3], self._live, has_fixed_numbers(key)
+            )
         except Exception as error:  # its own, when the function itself is called
             if self._live is not None:
                 self._forget_live()
@@ -101,6 +104,8 @@ class RecordedPaths(KeyedPaths):
         results = None if recorder.refused else self._results(recorder, made, args, kwargs, key, own)
         if recorder.refused or results is None:
             paths.refused = recorder.refused
+            if recorder.fixes_numbers:
+                self._by_numbers.setdefault(key, set())
             return done
         try:
             trace = Trace(recorder, inputs, made, results, self.fast)

@@ -57,6 +57,12 @@ class Snapshot:
 
     def _checking(self) -> Any:
         """A function without loops that looks at all of it: it is called before each run."""
+        space, terms = self.terms()
+        exec(f"def check():\n    return {' and '.join(terms) or 'True'}", space)
+        return space["check"]
+
+    def terms(self) -> tuple[dict[str, Any], list[str]]:
+        """What has to be true, as text, with what it names."""
         space: dict[str, Any] = {"same_bits": same_bits, "has_parts": _has_parts}
         terms: list[str] = []
 
@@ -78,8 +84,7 @@ class Snapshot:
             add("has_parts({0}, {1})", *container)
         for array in self.arrays:
             add("same_bits({0}, {1})", *array)
-        exec(f"def check():\n    return {' and '.join(terms) or 'True'}", space)
-        return space["check"]
+        return space, terms
 
 
 def parts_in(container: Any) -> Iterable[Any]:

@@ -41,6 +41,8 @@ class Trace:
         What the driver knows of the recorded call: leaves and output stay the same tensors in all runs.
     has_value : bool
         Whether `value` is what the function itself returns.
+    structure : Structure
+        Of that.
     fused : FusedPath
         Its machine code.
     is_running : bool
@@ -50,7 +52,7 @@ class Trace:
 
     __slots__ = (
         "_columns", "_elements", "_fast", "_floats", "_instructions", "_known", "_matrices", "_moves", "_numbers", "_results",
-        "_slots", "_structure", "following", "fused", "has_value", "inputs", "is_running", "made", "recorder", "steps",
+        "_slots", "following", "fused", "has_value", "inputs", "is_running", "made", "recorder", "steps", "structure",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, inputs: list[Value], made: Call, results: Results, fast: bool = False) -> None:
@@ -62,7 +64,7 @@ class Trace:
         for k, value in enumerate(recorder.values):
             value.array = self._numbers[k : k + 1].reshape(())
         self._instructions = Instructions(self.steps, self._numbers)
-        self._structure, self._results = results.structure, results.leaves
+        self.structure, self._results = results.structure, results.leaves
         self.has_value = results.own
         for t, value, _ in self._results:
             value.array[...] = t._data
@@ -105,18 +107,41 @@ class Trace:
         except Exception:  # which the function itself raises with its own words
             return False
 
-    def gradient(self, values: Sequence[Any]) -> bool:
-        """Let machine code compute the value and the gradient for the driver; whether it did."""
-        found = self.fused.code.gradient(values)
+    def _ran(self, what: str, code: Any, values: Sequence[Any]) -> bool:
+        """Let machine code compute something for the driver; whether it did."""
+        found = code.gradient(values)
         if found is None:
             return False
-        value, self.made.gradients = found
-        output = self.made.output
-        if type(output._data) is float:
-            output._data = value
-        else:  # of float32: rows have that memory
-            output._data[...] = value
+        self.take(what, found)
         return True
+
+    def take(self, what: str, found: tuple[float, list[Any]]) -> None:
+        """Let the driver find what machine code gave: value and gradient, or the outputs and a matrix."""
+        value, parts = found
+        if not what:
+            self.made.gradients = parts
+            output = self.made.output
+            if type(output._data) is float:
+                output._data = value
+            else:  # of float32: rows have that memory
+                output._data[...] = value
+            return
+        self.made.matrix = None if what == "value" else parts.pop()
+        if split_kind(what)[0] in ("jvp", "hvp"):  # without values
+            return
+        for (t, place, _), own in zip(self._results, parts or [value], strict=True):
+            place.array[...] = own
+            if type(t._data) is float:
+                t._data = own
+            elif t._data is not place.array:
+                t._data[...] = own
+
+    def code_for(self, what: str, along: Sequence[Any]) -> Any:
+        """Machine code of something, and of so many vectors of that kind; None if there is none yet."""
+        fused = self.code_of(what)
+        if fused is None or (what in LATER and not along) or (along and {vector.size for vector in along} != {self._elements}):
+            return None
+        return fused.code
 
     def has_fused(self, values: Sequence[Any], needs: Any, fuses: bool) -> bool:
         """Whether machine code gave the gradient, or what else a driver `needs`; it is made by and by if the program `fuses`."""
@@ -127,7 +152,7 @@ class Trace:
         if fused is None or (along and {vector.size for vector in along} != {self._elements}):
             return False
         if fused.code is not None:
-            return self.matrix(what, [*values, *along]) if what else self.gradient(values)
+            return self._ran(what, fused.code, [*values, *along])
         if fuses:
             self._make(fused, what, values, along)
         return False
@@ -149,7 +174,7 @@ class Trace:
         if value is None or not isinstance(product, FusedMatrix):
             return False
         if value.code is not None and product.code is not None and product.code.is_pure:
-            if not self.matrix("value", values):
+            if not self._ran("value", value.code, values):
                 return False
             kept = [given.copy() if type(given) is np.ndarray else given for given in values]
             self.made.products = KeptProducts(self, what, product, kept)
@@ -166,7 +191,8 @@ class Trace:
             return None if what else self.fused
         if what not in self._matrices:
             outputs = [value for _, value, _ in self._results]
-            if self._known is None or (split_kind(what)[0] in ("hessian", "hvp") and (len(outputs) != 1 or outputs[0].number < 0)):
+            is_number = len(outputs) == 1 and _is_number(self._results[0][0]._data, outputs[0])
+            if self._known is None or (split_kind(what)[0] in ("hessian", "hvp") and not is_number):
                 return None
             self._matrices[what] = FusedMatrix(self.steps, self.inputs, self._known, outputs, what, self._fast)
         return self._matrices[what]
@@ -175,23 +201,6 @@ class Trace:
         """Make machine code of these kinds, and of what it was asked for besides: usual calls do not note that elsewhere."""
         for code in filter(None, map(self.code_of, sorted({*needs, *self._matrices}))):
             code.compile()
-
-    def matrix(self, what: str, values: Sequence[Any]) -> bool:
-        """Let machine code compute the outputs, and a matrix for the driver; whether it did."""
-        found = self._matrices[what].code.gradient(values)
-        if found is None:
-            return False
-        value, parts = found
-        self.made.matrix = None if what == "value" else parts.pop()
-        if split_kind(what)[0] in ("jvp", "hvp"):  # without values
-            return True
-        for (t, place, _), own in zip(self._results, parts or [value], strict=True):
-            place.array[...] = own
-            if type(t._data) is float:
-                t._data = own
-            elif t._data is not place.array:
-                t._data[...] = own
-        return True
 
     def matrix_of_steps(self, what: str, along: Sequence[Any]) -> tuple[float, list[Any]]:
         """The same by what the rows give after a run."""
@@ -221,6 +230,16 @@ class Trace:
         """Name of the type that the function itself returns; empty if that is not known."""
         return self._results[0][2].__name__ if self.has_value and len(self._results) == 1 else ""
 
+    def kinds_of_results(self) -> list[Any] | None:
+        """Types of what the function itself returns, if they can be made of what code computes: numbers, and arrays in C order."""
+        kinds: list[Any] = []
+        for _, value, kind in self._results if self.has_value else ():
+            array = value.array
+            if kind is Tensor or (array.ndim and (kind is not np.ndarray or not array.flags.c_contiguous)):
+                return None
+            kinds.append(kind if array.ndim or kind in (float, np.ndarray) else array.dtype.type)
+        return kinds if self.has_value else None
+
     def value_and_gradient(self) -> tuple[float, list[Any]]:
         """What the rows give after a run: the value, and the gradient by each leaf."""
         output = scalar_output(self.made, "grad")
@@ -241,7 +260,7 @@ class Trace:
 
     def value(self) -> Any:
         """What the function itself returns, in types of its own, after a run."""
-        return restore(self._structure, (_plain(value, kind) for _, value, kind in self._results))
+        return restore(self.structure, (_plain(value, kind) for _, value, kind in self._results))
 
     def described(self) -> dict[str, Any]:
         """Plain data about the path."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from tapegrad.programs.fused.chosen_places import HostedReturn, is_choice
 from tapegrad.programs.fused.data_steps import steps_before
 from tapegrad.programs.fused.exponential_sums import sums_exponentials
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, contiguous
@@ -45,7 +46,11 @@ class PathExpressions(PathValues):
     has_guards : bool
     adjoints : dict of int
         Those of the results of rules and products, by the identities of their steps.
+    is_linear : bool
+        Whether adjoints of float32 are as the sweeps of a linear tape have them, which round nothing on the way.
     """
+
+    is_linear = False
 
     def __init__(
         self,
@@ -103,11 +108,17 @@ class PathExpressions(PathValues):
             return None
         shape = self._shape(value)
         if all(is_whole(axes, own, shape) for _, axes, own, _ in parts):
-            found = self._in_type_of(self._spread(parts[0][0], shape), value)
+            found = self._adjoint_of(self._spread(parts[0][0], shape), value)
             for node, *_ in parts[1:]:
-                found = self._in_type_of(self.graph.node("add", found, self._spread(node, shape)), value)
+                found = self._adjoint_of(self.graph.node("add", found, self._spread(node, shape)), value)
             return self._spread(found, shape)
-        return self._assembled(parts, shape, single=is_single(value))
+        return self._assembled(parts, shape, single=self._has_rounded_adjoint(value))
+
+    def _has_rounded_adjoint(self, value: Value) -> bool:
+        return is_single(value) and not self.is_linear
+
+    def _adjoint_of(self, node: int, value: Value) -> int:
+        return self._in_type_of(node, value) if self._has_rounded_adjoint(value) else node
 
     def _spread(self, node: int, shape: Shape) -> int:
         return self.graph.at(node, broadcast_axes(self.graph.spaces[node], shape), shape)
@@ -115,7 +126,11 @@ class PathExpressions(PathValues):
     def _backward(self, step: Step) -> None:
         graph = self.graph
         if id(step) in self.hosted and not isinstance(step, Ruled):
-            if isinstance(step, Structured):
+            if self.is_linear and isinstance(step, Structured) and is_choice(step) and (self.points or not is_single(step.result)):
+                self._through_choice(step)
+            elif isinstance(step, Structured):
+                if not is_choice(step):
+                    self._need_doubles(step)
                 self._through_host(step)
             elif isinstance(step, Gathered):
                 self._through_map(step)
@@ -161,6 +176,7 @@ class PathExpressions(PathValues):
             self._through_join(step)
         elif isinstance(step, Structured) and (chooses_extremes(step) or sums_exponentials(step)):
             g = self._adjoint(step.result)
+            self._need_doubles(step)
             if g is not None and step.operands[0].tracked:
                 back = self._back_from_extremes if chooses_extremes(step) else self._back_from_exponentials
                 self._contribute(step.operands[0], back(step, g))
@@ -168,6 +184,22 @@ class PathExpressions(PathValues):
             self._through_gather(step)
         elif isinstance(step, Structured):
             self._through_product(step)
+
+    def _through_choice(self, step: Structured) -> None:
+        """From elements that index arrays choose to the array."""
+        (x,), g = step.operands, self._adjoint(step.result)
+        if g is None or not x.tracked:
+            return
+        shape, own = self._shape(x), self._shape(step.result)
+        whole, elements = np.zeros(shape), np.zeros(own)
+        reads = [self._written_to(self._spread(g, own), elements, own), *self.places_of(step)]
+        number = self.graph.host(HostedReturn(step, whole, elements, math.prod(self.points)))
+        self._contribute(x, self._given_by(number, 0, reads, self._buffer_of(whole), shape))
+
+    def _need_doubles(self, step: Structured) -> None:
+        """Refuse derivatives of float32 that are rounded on the way, where a linear tape has its own."""
+        if self.is_linear and any(map(is_single, (*step.operands, step.result))):
+            raise Unfused(f"a linear tape of {step.describe()} of dtype float32")
 
     def _to_whole(self, view: Value, g: int) -> None:
         assert view.of is not None
@@ -222,8 +254,14 @@ class PathExpressions(PathValues):
         g = self._adjoint(step.result)
         if g is None or not x.tracked:
             return
+        g = self._of_host(g, x)
         whole = self._assembled(self._taken_back(step, g, step.result.array.size), self._of_points((x.array.size,)))
+        whole = self._of_host(whole, x)
         self._contribute(x, self.graph.reshaped(whole, self._shape(x)))
+
+    def _of_host(self, node: int, value: Value) -> int:
+        """An adjoint as rows have it whose derivative is Python's, also on a linear tape: in the dtype of a value."""
+        return self._in_type_of(node, value) if self.is_linear and not self.points else node
 
     def _taken_back(self, step: Step, g: int, count: int) -> list[Part]:
         """Parts of an adjoint at the places that its elements were taken from."""
@@ -251,13 +289,13 @@ class PathExpressions(PathValues):
                 term = self._outer(g, second, self._shape(x), 0)
             else:
                 factors = (g, self._transposed(second)) if x.array.ndim == 2 else (second, g)
-                term = graph.matmul(*factors, is_single(x))
+                term = graph.matmul(*factors, self._has_rounded_adjoint(x))
             self._contribute(x, term)
         if y.tracked:
             if not shape or x.array.ndim == 1:  # x times g, for each column
                 term = self._outer(g, first, self._shape(y), 1)
             else:
-                term = graph.matmul(self._transposed(first), g, is_single(y))
+                term = graph.matmul(self._transposed(first), g, self._has_rounded_adjoint(y))
             self._contribute(y, term)
 
     def _transposed(self, node: int) -> int:
@@ -298,9 +336,9 @@ class PathExpressions(PathValues):
     def _gradient(self, leaf: Value) -> Place:
         if leaf.number < 0:
             self._floats_of(leaf)  # a gradient has the dtype of its leaf, also where nothing depends on that
-        graph, shape, single = self.graph, self._shape(leaf), is_single(leaf)
+        graph, shape, single = self.graph, self._shape(leaf), self._has_rounded_adjoint(leaf)
         parts = self._parts.get(id(leaf))
-        if single and not shape:
+        if is_single(leaf) and not shape:
             raise Unfused("a gradient by a number of float32")
         if not shape:
             g = self._adjoint(leaf)

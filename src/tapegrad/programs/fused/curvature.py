@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from tapegrad.kernels.second_partials import PAIRS, second_partials
 from tapegrad.programs.fused.adjoints import PathExpressions
@@ -11,7 +14,7 @@ from tapegrad.programs.fused.directions import Directions
 from tapegrad.programs.fused.expressions import Shape
 from tapegrad.programs.fused.geometry import sum_strides
 from tapegrad.programs.fused.rule_text import Unfused
-from tapegrad.programs.steps import Gathered, Ruled, Structured, Value
+from tapegrad.programs.steps import Cast, Gathered, Ruled, Step, Structured, Value
 from tapegrad.rules.table import RULES
 
 __all__ = ["Curvature"]
@@ -33,6 +36,8 @@ class Curvature(PathExpressions):
         Of the Hessian with the directions, for each leaf.
     """
 
+    is_linear = True
+
     def __init__(self, path: PathExpressions, directions: Directions, leaves: Sequence[Value]) -> None:
         AskedValues.__init__(self, path.graph, directions.points)
         self.path, self.directions = path, directions
@@ -45,8 +50,16 @@ class Curvature(PathExpressions):
             self.gradients.append(self._gradient(leaf))
         self.products = self.gradients
 
+    def _backward(self, step: Step) -> None:
+        if isinstance(step, Cast) and step.source.tracked:
+            raise Unfused("second derivatives through another type, which are those of the recorded gradient")
+        super()._backward(step)
+
     def _canonical(self, value: Value) -> Value:
         return self.path._canonical(value)
+
+    def _floats_of(self, value: Value) -> np.ndarray[Any, Any]:
+        return self.path._floats_of(value)  # tangents are of float64 where values are of float32
 
     def _claim(self, array: object) -> None:
         """Adjoints have memory of their own."""
@@ -58,6 +71,10 @@ class Curvature(PathExpressions):
     def _through_host(self, step: Structured) -> None:
         if any(value.tracked for value in step.operands):
             raise Unfused(f"no second derivative of {step.describe()}")
+
+    def places_of(self, step: Structured) -> list[int]:
+        """What has to be there before the places are looked at that index arrays name."""
+        return self.path.places_of(step)
 
     def _through_map(self, step: Gathered) -> None:
         if step.source.tracked:

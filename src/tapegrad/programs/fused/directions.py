@@ -8,13 +8,14 @@ import numpy as np
 
 from tapegrad.ops.products import product_again
 from tapegrad.programs.fused.asked_values import AskedValues
+from tapegrad.programs.fused.chosen_places import HostedChoice, is_choice
 from tapegrad.programs.fused.expressions import Shape, contiguous
 from tapegrad.programs.fused.geometry import broadcast_axes, sum_strides
 from tapegrad.programs.fused.lane_products import LaneProducts
 from tapegrad.programs.fused.replaced_parts import Replaced
 from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.values import PathValues
-from tapegrad.programs.steps import Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Written
+from tapegrad.programs.steps import Cast, Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Written
 from tapegrad.rules.table import RULES
 
 __all__ = ["Directions", "lanes_of"]
@@ -54,7 +55,7 @@ class Directions(PathValues):
     def __init__(self, path: PathValues, leaves: Sequence[Value], seeds: int, lanes: int) -> None:
         AskedValues.__init__(self, path.graph, (lanes,))
         self.path, self.steps, self.before, self.hosted = path, path.steps, path.before, path.hosted
-        self.runs = path.runs
+        self.runs, self.arrays = path.runs, path.arrays
         self.products = LaneProducts(path.graph, lanes)
         self._zero = self.graph.constant(0.0)
         self._numbers = place = 0
@@ -81,6 +82,13 @@ class Directions(PathValues):
     def _claim(self, array: np.ndarray) -> None:
         """Tangents have memory of their own."""
 
+    def _floats_of(self, value: Value) -> np.ndarray:
+        return self.path._floats_of(value)  # tangents are of float64 where values are of float32
+
+    def _is_single(self, value: Value) -> bool:
+        """Tangents are of float64, as those of a linear tape are."""
+        return False
+
     def _other(self, value: Value) -> int:
         """The tangent of a view."""
         return super()._other(value) if value.of is not None and not self.is_zero(value.of) and not value.constant else self._zero
@@ -89,7 +97,10 @@ class Directions(PathValues):
         result = step.results_in
         if result is None:
             return
-        if id(step) in self.hosted and not isinstance(step, Ruled):
+        if id(step) in self.hosted and is_choice(step):
+            if not self.is_zero(step.operands[0]):  # type: ignore[attr-defined]
+                self._set(result, self._chosen(step))  # type: ignore[arg-type]
+        elif id(step) in self.hosted and not isinstance(step, Ruled):
             if not all(map(self.is_zero, _sources(step))):
                 raise Unfused(f"no tangent of {step.describe()}")
         elif isinstance(step, Replaced):
@@ -97,6 +108,8 @@ class Directions(PathValues):
             self._set(result, self._zero if before == part == self._zero else self._with_part(step, before, part))
         elif isinstance(step, Written) and step.link != "same":
             self._set(result, self._of_write(step))
+        elif isinstance(step, Cast):
+            self._set(result, self.tangent(step.source))
         elif isinstance(step, Copied):
             if step.source.of is not None:
                 self._set(result, self._spread(self._other(step.source), self._shape(result)))
@@ -146,6 +159,15 @@ class Directions(PathValues):
         if step.source.number >= 0:
             return node
         return graph.total(node, sum_strides(self._summed_shape(step), graph.spaces[node]), shape)
+
+    def _chosen(self, step: Structured) -> int:
+        """The tangents of elements that index arrays choose."""
+        (x,) = step.operands
+        shape, own = self._shape(x), self._shape(step.result)
+        whole, elements = np.zeros(shape), np.zeros(own)
+        reads = [self._written_to(self._spread(self.tangent(x), shape), whole, shape), *self.path.places_of(step)]
+        number = self.graph.host(HostedChoice(step, whole, elements, self.points[0]))
+        return self._given_by(number, 0, reads, self._buffer_of(elements), own)
 
     def _product(self, step: Structured) -> int:
         """``dx @ y + x @ dy``."""

@@ -162,7 +162,11 @@ class HostedSteps(AssembledArrays):
 
     def _in_type_of(self, node: int, value: Value) -> int:
         """A node as a value has it, which may be of float32."""
-        return self.graph.rounded(node) if is_single(value) else node
+        return self.graph.rounded(node) if self._is_single(value) else node
+
+    def _is_single(self, value: Value) -> bool:
+        """Whether what belongs to a value is of float32."""
+        return is_single(value)
 
     def _written_to(self, node: int, array: Array, shape: Shape) -> int:
         """A node that reads memory into which another one is written."""
@@ -185,6 +189,10 @@ class HostedSteps(AssembledArrays):
         found = self._standing[id(value)]
         return [] if found is None else [found]
 
+    def places_of(self, step: Structured) -> list[int]:
+        """What has to be there before the places are looked at that index arrays name."""
+        return [node for value in step.chosen if value is not None for node in self._stands(value)]
+
     def _put(self, value: Value) -> int | None:
         array = value.array
         if id(value) in self._foreign:
@@ -204,7 +212,7 @@ class HostedSteps(AssembledArrays):
         graph = self.graph
         reads = [node for value in operands_of(step) for node in self._stands(value)]
         if isinstance(step, Structured):
-            reads += [node for value in step.chosen if value is not None for node in self._stands(value)]
+            reads += self.places_of(step)
         number = graph.host(step)
         done = graph.buffer(1)
         graph.required.append(done)  # also for what it may raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -77,6 +77,14 @@ class MachineCode:
         What is computed before it runs.
     seconds : float
         What its making took.
+    step : int
+        Address of the step that runs it.
+    number : callable
+        Gives one of the numbers by its place.
+    value, guards : int
+        Places of the value and of how many guards failed, -1 if there are none.
+    results : list of (int, ndarray or None, ResultMemory or None)
+        Where each gradient is: the place of a number, or -1 and the array that it is copied from, or what has memory for it.
 
     Notes
     -----
@@ -84,8 +92,8 @@ class MachineCode:
     """
 
     __slots__ = (
-        "_at", "_gradients", "_guards", "_has_others", "_inputs", "_kept", "_large", "_numbers", "_pieces", "_results",
-        "_slots", "_small", "_step", "_table", "_value", "before", "before_inputs", "seconds",
+        "_arrays", "_has_others", "_inputs", "_kept", "_large", "_numbers", "_pieces", "_slots", "_small", "_step", "_table",
+        "before", "before_inputs", "guards", "number", "results", "seconds", "step", "value",
     )  # fmt: skip
 
     def __init__(self, path: Compilable, shapes: Sequence[tuple[int, ...]]) -> None:
@@ -98,13 +106,14 @@ class MachineCode:
         hosts = [path.graph.hosts[number] for _, number in text.stops]
         self._pieces = list(zip(ends[:-1], ends[1:], [*hosts, None], strict=True)) if hosts else []
         self._numbers = memory[NUMBERS]
+        self.number = self._numbers.item
         self._kept: list[Any] = [engine, memory]
         words = [0] * at.STEP_WORDS
         words[:4] = at.LOOP_STEP, address, self._table.ctypes.data, 1
         self._step = np.array(words, np.int64)
-        self._at = self._step.ctypes.data
+        self.step = self._step.ctypes.data
         self.before, self.before_inputs = path.before, path.before_inputs
-        self._value, self._guards = path.value[1], path.guards[1] if path.has_guards else -1
+        self.value, self.guards = path.value[1], path.guards[1] if path.has_guards else -1
         # Small arrays are copied, of large ones the address is given.
         own = {buffer: memory[buffer] for buffer in range(1, len(sizes)) if sizes[buffer] <= SMALL}
         given = {buffer for buffer in own if buffer not in path.graph.singles}  # what is copied in words of eight bytes
@@ -113,7 +122,7 @@ class MachineCode:
         self._small = [(k, own[buffer]) for k, (buffer, _) in enumerate(path.inputs) if buffer in given]
         large = [(k, buffer) for k, (buffer, _) in enumerate(path.inputs) if buffer > NUMBERS and buffer not in given]
         self._large = [(k, buffer, memory[buffer].dtype) for k, buffer in large]
-        self._gradients: list[tuple[int, Any, Any]] = [
+        self.results: list[tuple[int, Any, Any]] = [
             (
                 slot,
                 own.get(buffer),
@@ -122,11 +131,11 @@ class MachineCode:
             for (buffer, slot), shape in zip(path.gradients, shapes, strict=True)
         ]
         for k, shape in enumerate(shapes):
-            slot, result, room = self._gradients[k]
+            slot, result, room = self.results[k]
             if result is not None:
-                self._gradients[k] = slot, result.reshape(shape), room
-        self._results = [result for _, result, _ in self._gradients if result is not None]
-        self._has_others = len(self._results) < len(self._gradients)
+                self.results[k] = slot, result.reshape(shape), room
+        self._arrays = [result for _, result, _ in self.results if result is not None]
+        self._has_others = len(self._arrays) < len(self.results)
         self.seconds = time.perf_counter() - started
 
     def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
@@ -150,43 +159,23 @@ class MachineCode:
         """The same for inputs that are in their places."""
         found = self._prepared() if self._has_others else None
         if not self._pieces:
-            TAPE.replay(TAPE.address, self._at, 0, 1)
+            TAPE.replay(TAPE.address, self.step, 0, 1)
         elif not self._has_run():
             return None
-        if self._guards >= 0 and self._numbers.item(self._guards):
+        if self.guards >= 0 and self.number(self.guards):
             return None
         if found is None:
-            return self._numbers.item(self._value), [result.copy() for result in self._results]
-        for k, (slot, own, _) in enumerate(self._gradients):
+            return self.number(self.value), [result.copy() for result in self._arrays]
+        for k, (slot, own, _) in enumerate(self.results):
             if slot >= 0:
-                found[k] = self._numbers.item(slot)
+                found[k] = self.number(slot)
             elif own is not None:
                 found[k] = own.copy()
-        return self._numbers.item(self._value), found
+        return self.number(self.value), found
 
-    def only(self) -> Callable[[], tuple[float, Any] | None] | None:
-        """What `run` does, with the gradient itself in the place of a list, if it is one array and Python does nothing."""
-        if self._pieces or len(self._gradients) != 1 or self._gradients[0][0] >= 0:
-            return None
-        replay, address, step = TAPE.replay, TAPE.address, self._at
-        item, value, guards = self._numbers.item, self._value, self._guards
-        _, own, room = self._gradients[0]
-        if room is not None:
-            fresh = room.fresh
-
-            def run_large() -> tuple[float, Any] | None:
-                found = fresh()
-                replay(address, step, 0, 1)
-                return None if guards >= 0 and item(guards) else (item(value), found)
-
-            return run_large
-        copied = own.copy
-
-        def run() -> tuple[float, Any] | None:
-            replay(address, step, 0, 1)
-            return None if guards >= 0 and item(guards) else (item(value), copied())
-
-        return run
+    def alone(self) -> MachineCode | None:
+        """Itself, if Python does nothing while it runs."""
+        return None if self._pieces else self
 
     def _has_run(self) -> bool:
         """Run the pieces, and let Python do what comes between them; whether it could."""
@@ -195,7 +184,7 @@ class MachineCode:
             for first, last, host in self._pieces:
                 if first != last:
                     self._table[-2:] = first, last
-                    TAPE.replay(TAPE.address, self._at, 0, 1)
+                    TAPE.replay(TAPE.address, self.step, 0, 1)
                 if host is not None and not host.run():
                     return False
         except Exception:  # the steps raise it again
@@ -206,7 +195,7 @@ class MachineCode:
 
     def _prepared(self) -> list[Any]:
         """New memory for large gradients, and room for the others."""
-        return [None if room is None else room.fresh() for _, _, room in self._gradients]
+        return [None if room is None else room.fresh() for _, _, room in self.results]
 
     def places(self) -> list[tuple[int, int]]:
         """Where each input goes, and how many numbers are copied there; -1 if it is the address of an array that goes there."""

@@ -20,9 +20,9 @@ from tapegrad.programs.fused.machine_code import MachineCode
 from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.values import PathValues, Place
 from tapegrad.programs.fused.versions import versions_of
-from tapegrad.programs.steps import Step, Value
+from tapegrad.programs.steps import Step, Structured, Value
 
-__all__ = ["MatrixCode", "code_of"]
+__all__ = ["MatrixCode", "code_of", "is_finite"]
 
 
 MOST_REPEATED = 5000  # steps times directions, each of which has expressions of its own: about a second
@@ -32,7 +32,6 @@ class Matrices:
     """What Jacobians and Hessians have in common: the directions, those of all elements of the leaves."""
 
     def __init__(self, path: PathValues, leaves: Sequence[Value]) -> None:
-        _need_doubles(path, leaves)
         self.count = sum(map(_size, leaves))
         self.lanes = lanes_of(self.count)
         seeds = path.graph.buffer(self.count * self.lanes)
@@ -40,15 +39,8 @@ class Matrices:
         self.directions = Directions(path, leaves, seeds, self.lanes)
 
 
-def _need_doubles(path: PathValues, leaves: Sequence[Value]) -> None:
-    """Refuse tangents of float32, which are rounded as the sweeps of a linear tape round them."""
-    if path.graph.singles or any(map(is_single, leaves)):
-        raise Unfused("tangents of float32")
-
-
 def _given_directions(path: PathValues, leaves: Sequence[Value], count: int) -> list[Directions]:
     """Directions that are given behind the inputs, each by itself: a few of long arrays would leave lanes empty."""
-    _need_doubles(path, leaves)
     if count > 1 and count * len(path.steps) > MOST_REPEATED:
         raise Unfused("derivatives of so many steps along several directions")
     found = []
@@ -99,7 +91,7 @@ class ValueExpressions(PathValues):
         shape, node = self._shape(value), self._node(value)
         if not shape:
             return self._number(node)
-        buffer = self.graph.buffer(math.prod(shape))
+        buffer = self.graph.buffer(math.prod(shape), is_single(value))
         self._write(node, buffer, 0, shape)
         return buffer, -1
 
@@ -177,11 +169,12 @@ class CotangentExpressions(PathExpressions):
         Of the products, for each leaf.
     """
 
+    is_linear = True
+
     def __init__(
         self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
     ) -> None:
         super().__init__(steps, inputs, leaves, outputs, fast=fast)
-        _need_doubles(self, leaves)
         self.count, self.shapes = 0, [*map(self._shape, leaves)]
 
     def _seed(self, outputs: Sequence[Value]) -> Place:
@@ -208,6 +201,8 @@ class HessianExpressions(PathExpressions):
         Of these.
     """
 
+    is_linear = True
+
     def __init__(
         self,
         steps: Sequence[Step],
@@ -221,12 +216,14 @@ class HessianExpressions(PathExpressions):
         self.count, lanes = 0, 1
         if given:
             self.value = self._written(self.graph.constant(0.0))
+            if any(isinstance(step, Structured) and any(map(is_single, step.operands)) for step in self.steps):
+                raise Unfused("single products of float32 that calls take of the recorded gradient")
             directions = _given_directions(self, leaves, given)
         else:
             made = Matrices(self, leaves)
             self.count, lanes, directions = made.count, made.lanes, [made.directions]
         self.gradients = [place for one in directions for place in Curvature(self, one, leaves).products]
-        self.shapes = [(*self._shape(leaf), lanes) for leaf in leaves] * len(directions)
+        self.shapes = [(*self._shape(leaf), *(() if given else (lanes,))) for leaf in leaves] * len(directions)
         if sum(self.graph.sizes) > MOST:
             raise Unfused("it takes too much memory")
 
@@ -238,19 +235,26 @@ class MatrixCode:
     ----------
     seconds : float
         What its making took.
+    has_products : bool
+        Whether results that are not finite may be wrong, since products of matrices know no absolute zeros.
+    before, before_inputs
+        As of `MachineCode`.
     is_pure : bool
         Whether it leaves the memory of the path's steps alone.
     is_finite : bool
         Whether the latest matrix was, where it has to be.
     """
 
-    __slots__ = ("_code", "_count", "_given", "_has_products", "_outputs", "is_finite", "is_pure", "seconds")
+    __slots__ = (
+        "_code", "_count", "_given", "_outputs", "before", "before_inputs", "has_products", "is_finite", "is_pure", "seconds",
+    )  # fmt: skip
 
     def __init__(self, path: ValueExpressions | HessianExpressions | CotangentExpressions, outputs: int, given: int = 0) -> None:
         self._code = MachineCode(path, path.shapes)
         self._outputs, self._count, self._given, self.seconds = outputs, path.count, given, self._code.seconds
         self.is_finite = True
-        self._has_products = path.graph.has_products
+        self.has_products = path.graph.has_products
+        self.before, self.before_inputs = path.before, path.before_inputs
         self.is_pure = not path.before and not path.before_inputs and not path.graph.hosts
 
     def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
@@ -259,7 +263,21 @@ class MatrixCode:
         Of "vjp" there is an array or a number for each leaf.
         The matrix has a row for each direction that was given, or else a column for each input.
         """
-        found = self._code.gradient(values)
+        return self._arranged(self._code.gradient(values))
+
+    def run(self) -> tuple[float, list[Any]] | None:
+        """The same for inputs that are in their places."""
+        return self._arranged(self._code.run())
+
+    def places(self) -> list[tuple[int, int]]:
+        """Where each input goes; see `MachineCode.places`."""
+        return self._code.places()
+
+    def alone(self) -> MachineCode | None:
+        """The code itself, if Python does nothing while it runs."""
+        return self._code.alone()
+
+    def _arranged(self, found: tuple[float, list[Any]] | None) -> tuple[float, list[Any]] | None:
         if found is None:
             return None
         value, parts = found
@@ -274,13 +292,14 @@ class MatrixCode:
             matrix = np.ascontiguousarray(matrix[:, : self._count])
         else:
             return found
-        self.is_finite = not self._has_products or _is_finite(matrix)
+        self.is_finite = not self.has_products or is_finite(matrix)
         if not self.is_finite:
-            return None  # products of matrices know no absolute zeros
+            return None
         return value, [*outputs, matrix]
 
 
-def _is_finite(matrix: np.ndarray) -> bool:
+def is_finite(matrix: np.ndarray) -> bool:
+    """Whether all elements are finite."""
     token = enter(IGNORING)
     try:
         return math.isfinite(matrix.sum())

@@ -28,10 +28,10 @@ class ResultMemory:
     dtype : dtype
     """
 
-    __slots__ = ("_alone", "_block", "_dtype", "_is_kept", "_place", "_shape", "_table")
+    __slots__ = ("_alone", "_block", "_is_kept", "_place", "_shape", "_table", "dtype")
 
     def __init__(self, shape: tuple[int, ...], table: np.ndarray[Any, Any], place: int, dtype: np.dtype[Any]) -> None:
-        self._shape, self._table, self._place, self._dtype = shape, table, place, dtype
+        self._shape, self._table, self._place, self.dtype = shape, table, place, dtype
         self._is_kept = dtype.itemsize * math.prod(shape) <= LARGEST
         self._block: Any = None
         self._alone = 0  # references to the block that are counted where there are no others
@@ -40,7 +40,7 @@ class ResultMemory:
         """An array that nobody else has, on the memory of the latest one if all that stood on that is gone."""
         if self._block is None or getrefcount(self._block) != self._alone:
             self._block = None  # until the address of the next one is in the table: an interrupt may come in between
-            made = large_empty(self._shape, self._dtype)
+            made = large_empty(self._shape, self.dtype)
             self._table[self._place] = made.ctypes.data
             if not self._is_kept:
                 return made
@@ -49,4 +49,4 @@ class ResultMemory:
             self._block = block
             del block
             self._alone = getrefcount(self._block)
-        return np.ndarray(self._shape, self._dtype, self._block)
+        return np.ndarray(self._shape, self.dtype, self._block)

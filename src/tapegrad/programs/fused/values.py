@@ -318,7 +318,7 @@ class PathValues(ExponentialSums):
             node = node if node in graph.constants else graph.reshaped(node, shape)
             parts.append((node, self._axes_of_points((Axis(0, 0, 1), Axis(start, 1, 1)), 2), shape, True))
             start += width
-        whole = self._assembled(parts, self._of_points((rows, sum(step.widths))), apart=True, single=is_single(step.result))
+        whole = self._assembled(parts, self._of_points((rows, sum(step.widths))), apart=True, single=self._is_single(step.result))
         self._nodes[id(step.result)] = graph.reshaped(whole, self._shape(step.result))
 
     def _gather(self, step: Structured) -> None:
@@ -342,7 +342,7 @@ class PathValues(ExponentialSums):
             own = self._of_points((length,))
             piece = self.graph.at(flat, self._axes_of_points((Axis(first, 0, by),), 1), own)
             parts.append((piece, self._axes_of_points((Axis(start, 0, 1),), 1), own, True))
-        return self._assembled(parts, self._of_points((result.array.size,)), apart=True, single=is_single(result))
+        return self._assembled(parts, self._of_points((result.array.size,)), apart=True, single=self._is_single(result))
 
     def _multiply(self, step: Structured) -> None:
         if step.result.number < 0:
