@@ -38,6 +38,7 @@ from tapegrad.engine.objects import (
     length_of_list,
     new_float,
     new_list,
+    new_meta,
     new_weak_reference,
     prepared,
     type_of,
@@ -115,7 +116,7 @@ def meta_of(tape, t):
     """What only some tensors have, borrowed; made where there is none yet. 0 without memory."""
     meta = load_i64(t + tape.meta_at)
     if meta == tape.none:
-        made = call_object0(tape.meta_class)
+        made = new_meta(tape)
         if made == 0:
             return 0
         if load_i64(t + tape.meta_at) == tape.none:
@@ -220,7 +221,7 @@ def view_in_family(tape, x, handle, data, key, name, theirs, base, family):
         clear_error()  # the Python form says what is wrong
         return 0
     t = prepared(tape, allocate(tape.array_class, 0))
-    own = call_object0(tape.meta_class) if t != 0 else 0
+    own = new_meta(tape) if t != 0 else 0
     way = way_to(tape, theirs, key) if own != 0 else 0
     link = new_weak_reference(t, 0) if way != 0 else 0
     recorded = 0
