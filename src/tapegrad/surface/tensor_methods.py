@@ -389,6 +389,7 @@ def _on_demand() -> Made:
     table |= {f"{alias}_": (_in_place, name) for alias, name in ALIASES.items() if f"{name}_" in table}
     table |= {f"__i{operator}__": (_in_place, name) for operator, name in IN_PLACE_OPERATORS.items()}
     table |= {f"{name}_": (_written, name) for name in WRITTEN}
+    table |= {f"{name}_": (_in_place, name) for name in ("div", "round")}
     table |= {f"{name}_": (_written_copy, name) for name in WRITTEN_COPIES}
     table |= {name: (_named, f"ops.in_place_shapes:{name}") for name in IN_PLACE_VIEWS}
     for name in ("add", "sub"):
