@@ -411,7 +411,7 @@ def filled(data, number):
 
 
 @inline
-def whole_written_now(tape, op, inputs, t, base, data, source, payload, way, x_handle, y_handle):
+def whole_written_now(tape, op, inputs, t, base, data, value, source, payload, way, x_handle, y_handle):
     """Write a number, or the elements of another array, when all objects are there; as `array_written` answers."""
     tracked = x_handle > 0 or y_handle > 0
     views = views_that_follow(tape, base, tracked)
@@ -421,7 +421,7 @@ def whole_written_now(tape, op, inputs, t, base, data, source, payload, way, x_h
     if number == 0:
         return 0
     if tracked:
-        y = operand_row(tape, y_handle, source) if inputs == 2 else -1
+        y = operand_row(tape, y_handle, data_of(tape, value)) if y_handle > 0 else -1
         slot = hosted_row(tape, op, payload, inputs, slot_of(tape, x_handle), y, data)
         if not adopt_value(tape, t, base, slot, way):
             abandon(tape, slot)
@@ -457,7 +457,7 @@ def whole_on_array(tape, op, inputs, t, value, source, tracking):
     if tracked and not described:
         clear_error()
     elif is_same_target(tape, t, tracking, data, base, tracked) and has_handle(tape, inputs, value, tracking, y_handle):
-        done = whole_written_now(tape, op, inputs, t, base, data, source, payload, way, x_handle, y_handle)
+        done = whole_written_now(tape, op, inputs, t, base, data, value, source, payload, way, x_handle, y_handle)
     release(way)
     release_any(payload)
     return done

@@ -16,7 +16,7 @@ from tapegrad.engine.in_place import (
     slices_payload,
     tracked_handle,
 )
-from tapegrad.engine.items import is_plain_slice, release_any, way_to
+from tapegrad.engine.items import name_of_part, release_any, way_to, whole_key
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_data,
@@ -41,10 +41,6 @@ from tapegrad.engine.objects import (
     data_of,
     handle_of,
     item_of,
-    item_of_tuple,
-    length_of_tuple,
-    new_tuple,
-    set_item_of_tuple,
     type_of,
 )
 from tapegrad.engine.operator_results import recording, same_shape
@@ -67,49 +63,6 @@ from tapegrad.engine.written_targets import (
     next_count,
     views_that_follow,
 )
-
-
-@inline
-def is_part_of_key(tape, part):
-    """Whether a part of a key is a number or a slice without a step."""
-    return type_of(part) == tape.int_type or is_plain_slice(tape, part)
-
-
-@inline
-def whole_key(tape, key):
-    """A key as a tuple that ends in an ellipsis, so that it never gives a number; 0 for keys that are left to Python."""
-    single = type_of(key) == tape.int_type or type_of(key) == tape.slice_type
-    if not single and type_of(key) != tape.tuple_type:
-        return 0
-    count = 1 if single else length_of_tuple(key)
-    for k in range(count):
-        if not is_part_of_key(tape, key if single else item_of_tuple(key, k)):
-            return 0
-    whole = new_tuple(count + 1)
-    if whole == 0:
-        clear_error()
-        return 0
-    for k in range(count):
-        part = key if single else item_of_tuple(key, k)
-        retain(part)
-        set_item_of_tuple(whole, k, part)
-    retain(tape.ellipsis)
-    set_item_of_tuple(whole, count, tape.ellipsis)
-    return whole
-
-
-@inline
-def name_of_part(tape, whole, is_single, data, part):
-    """The number of the name of a view's node: that of its last step that takes a part of the elements."""
-    name, own = tape.alias_name, 0
-    for k in range(length_of_tuple(whole) - 1):
-        if type_of(item_of_tuple(whole, k)) == tape.int_type:
-            name = tape.select_name
-            continue
-        if is_single or array_dimensions(part)[own] != array_dimensions(data)[k]:
-            name = tape.slice_name
-        own += 1
-    return name
 
 
 @inline
@@ -145,10 +98,11 @@ def is_that_part(tape, t, source, part, value):
 
 
 @inline
-def part_rows(tape, t, base, data, part, name, source, payload, way, x_handle, y_handle):
+def part_rows(tape, base, data, part, name, value, payload, way, x_handle, y_handle):
     """The rows of a write to a part; False without memory, and then there are none."""
+    given = operand_row(tape, y_handle, data_of(tape, value)) if y_handle > 0 else -1
     before = gather_row(tape, name, x_handle, data, part) if x_handle > 0 else -1
-    slot = hosted_row(tape, tape.copy_operation, payload, 2, before, operand_row(tape, y_handle, source), part)
+    slot = hosted_row(tape, tape.copy_operation, payload, 2, before, given, part)
     first = slot_of(tape, handle_of(tape, base)) if handle_of(tape, base) > 0 else -1
     last = hosted_row(tape, tape.slices_operation, way, 2, first, slot, data_of(tape, base))
     if go_on_from(tape, base, last):
@@ -158,7 +112,7 @@ def part_rows(tape, t, base, data, part, name, source, payload, way, x_handle, y
 
 
 @inline
-def part_written_now(tape, t, base, data, part, name, source, payload, way, x_handle, y_handle):
+def part_written_now(tape, t, base, data, part, name, value, source, payload, way, x_handle, y_handle):
     """Write to a part when all objects are there: 1 if that is done, 0 if it is left to Python."""
     tracked = x_handle > 0 or y_handle > 0
     views = views_that_follow(tape, base, tracked)
@@ -167,7 +121,7 @@ def part_written_now(tape, t, base, data, part, name, source, payload, way, x_ha
     number, clock = next_count(tape, t), tape.clock
     if number == 0:
         return 0
-    if tracked and not part_rows(tape, t, base, data, part, name, source, payload, way, x_handle, y_handle):
+    if tracked and not part_rows(tape, base, data, part, name, value, payload, way, x_handle, y_handle):
         release(number)
         return 0
     count_write(tape, t, number, clock)
@@ -223,7 +177,7 @@ def part_written(tape, t, data, part, name, key, value, source, tracking):
         if payload == 0:
             return 0
     if is_same_target(tape, t, tracking, data, base, tracked) and has_handle(tape, 2, value, tracking, y_handle):
-        done = part_written_now(tape, t, base, data, part, name, source, payload, way, x_handle, y_handle)
+        done = part_written_now(tape, t, base, data, part, name, value, source, payload, way, x_handle, y_handle)
     release_any(payload)
     release_any(way)
     return done

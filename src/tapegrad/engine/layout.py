@@ -51,13 +51,13 @@ LEAF_LINK, LOCK_LEAVES, UNLOCK_LEAVES = 98, 99, 100  # how rows of leaves find t
 # Writes in place: how many there were, the compiled forms of elementwise rules, of whole tensors and of ``x[key] = value``, the Python
 # forms by number and the C functions, what new tensors' metas are made like and how many words that has, the operations that
 # are recorded and whether their rows can be, names of nodes, the ellipsis, the
-# number zero, and the type of tuples.
+# number zero, and the type of tuples; and the Python form of ``x[key]`` of tensors.
 WRITES, WRITE_RULE, WRITE_WHOLE, WRITE_ITEM, WRITING_FORMS, WRITING_THUNKS = 101, 102, 103, 104, 105, 106
 META_TEMPLATE, META_WORDS, ZERO_OPERATION, FILL_OPERATION, FILL_TENSOR_OPERATION, COPY_OPERATION = 107, 108, 109, 110, 111, 112
-SLICES_OPERATION, HOSTS_READY, STRIDED_NAME, ALIAS_NAME, ELLIPSIS, FLOAT_ZERO, TUPLE_TYPE = (
-    113, 114, 115, 116, 117, 118, 119,
+SLICES_OPERATION, HOSTS_READY, STRIDED_NAME, ALIAS_NAME, ELLIPSIS, FLOAT_ZERO, TUPLE_TYPE, ITEM_FORM_OF_TENSORS = (
+    113, 114, 115, 116, 117, 118, 119, 120,
 )  # fmt: skip
-LENGTHS = 120  # room for the lengths of a new array
+LENGTHS = 121  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
 HEADER_WORDS = OFFSETS + 36
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of

@@ -30,7 +30,7 @@ from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.operator_dispatch import operand_type
 from tapegrad.tensors.tensor import LeafLink, Meta, Tensor, make
 
-__all__ = ["FOLLOWERS", "descriptor", "install", "keep", "method_sum"]
+__all__ = ["descriptor", "install", "keep", "method_sum", "when_compiled"]
 
 METH_NOARGS, METH_O, METH_VARARGS_KEYWORDS, METH_FASTCALL, METH_FASTCALL_KEYWORDS = 0x0004, 0x0008, 0x0003, 0x0080, 0x0082
 
@@ -52,7 +52,7 @@ class _MethodDefinition(ctypes.Structure):
 
 _new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(("PyDescr_NewMethod", ctypes.pythonapi))
 _fallbacks, _loops = np.zeros((2, len(RULES), 2), np.int64)  # by opcode, once there is an operator
-FOLLOWERS: list[Callable[[], None]] = []  # called when there are compiled operators
+_asked: list[tuple[type, Callable[..., Any], Callable[[], Any]]] = []  # methods for which there was only a Python form yet
 _kept: list[Any] = [_fallbacks, _loops]  # memory that the interpreter and the compiled code point to
 
 
@@ -134,8 +134,18 @@ def _use_operators(table: np.ndarray) -> None:
             operator = compiled(*plain[attribute])
             if operator is not None:
                 setattr(Tensor, name, operator)
-    for follow in FOLLOWERS:
-        follow()
+    while _asked:
+        owner, form, make = _asked.pop()
+        for name in [name for name, attribute in vars(owner).items() if attribute is form]:
+            setattr(owner, name, make())
+
+
+def when_compiled(owner: type, form: Callable[..., Any], make: Callable[[], Any]) -> Any:
+    """What `make` gives; while there are no compiled operators, a Python form, which gives way to that later."""
+    if TAPE.header[at.OPERATE]:
+        return make()
+    _asked.append((owner, form, make))
+    return form
 
 
 def keep(thing: object) -> int:

@@ -1,6 +1,4 @@
 """Methods that write in place as compiled methods around their Python forms, which have all cases that are not common.
-
-They are made when they are asked for; before there are compiled operators the Python forms take their place, and give way to them.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import in_place
 from tapegrad.ops.compiled_items import prepare_views
-from tapegrad.ops.compiled_operators import FOLLOWERS, METH_FASTCALL, METH_FASTCALL_KEYWORDS, descriptor, keep
+from tapegrad.ops.compiled_operators import METH_FASTCALL, METH_FASTCALL_KEYWORDS, descriptor, keep, when_compiled
 from tapegrad.ops.overwriting import COPY_SLICES
 from tapegrad.recording.parameter_names import names_of
 from tapegrad.rules.table import RULES
@@ -30,7 +28,6 @@ Form = Callable[..., Any]
 WHOLE = {"zero_": at.WRITE_ZERO, "fill_": at.WRITE_FILL, "copy_": at.WRITE_COPY}
 _ITEM = len(RULES) + at.WHOLE_WRITES
 _forms = np.zeros(_ITEM + 2, np.int64)
-_asked: list[tuple[type, Form, Callable[[], Any]]] = []  # for which there was only a Python form yet
 _is_ready = False
 
 
@@ -53,33 +50,16 @@ def _prepare() -> None:
         (at.FILL_TENSOR_OPERATION, in_place.FILL_TENSOR),
         (at.COPY_OPERATION, in_place.COPY),
         (at.SLICES_OPERATION, COPY_SLICES),
-        (at.ELLIPSIS, Ellipsis),
         (at.FLOAT_ZERO, 0.0),
-        (at.TUPLE_TYPE, tuple),
     ):
         header[word] = keep(thing)
-    header[at.STRIDED_NAME], header[at.ALIAS_NAME] = TAPE.name_number("AsStridedBackward0"), TAPE.name_number("AliasBackward0")
+    header[at.STRIDED_NAME] = TAPE.name_number("AsStridedBackward0")
     header[at.WRITING_FORMS] = _forms.ctypes.data
     _is_ready = True
 
 
 def _thunk(number: int) -> int:
     return ctypes.c_int64.from_address(int(TAPE.header[at.WRITING_THUNKS]) + 8 * number).value
-
-
-def _install() -> None:
-    """Put compiled methods in the place of Python forms that were asked for."""
-    while _asked:
-        owner, form, make = _asked.pop()
-        for name in [name for name, attribute in vars(owner).items() if attribute is form]:
-            setattr(owner, name, make())
-
-
-def _compiled(owner: type, form: Form, make: Callable[[], Any]) -> Any:
-    if not TAPE.header[at.WRITING_THUNKS]:
-        _asked.append((owner, form, make))
-        return form
-    return make()
 
 
 def _method(name: str, parameters: str, form: Form, thunk: int, place: int) -> Any:
@@ -105,14 +85,14 @@ def method_of_rule(name: str, rule: str, form: Form) -> Any:
     if None in RULES[opcode].partials or len(RULES[opcode].args) > 2:
         return form
     parameters = ", ".join(("$self", "/", *names_of(rule)[1:]))
-    return _compiled(Tensor, form, lambda: _method(name, parameters, form, 1 + at.WHOLE_WRITES + opcode, opcode))
+    return when_compiled(Tensor, form, lambda: _method(name, parameters, form, 1 + at.WHOLE_WRITES + opcode, opcode))
 
 
 def method_of_whole(name: str, form: Form) -> Any:
     """The method that fills, or copies into, a whole tensor."""
     which = WHOLE[name]
     parameters = ("$self, /", "$self, /, value", "$self, /, other, non_blocking=False")[which]
-    return _compiled(Tensor, form, lambda: _method(name, parameters, form, which, len(RULES) + which))
+    return when_compiled(Tensor, form, lambda: _method(name, parameters, form, which, len(RULES) + which))
 
 
 def method_item_assignment(owner: type, form: Form) -> Any:
@@ -124,7 +104,5 @@ def method_item_assignment(owner: type, form: Form) -> Any:
         _forms[_ITEM + (owner is not Tensor)] = keep(form)
         return descriptor("__setitem__", _thunk(at.WHOLE_WRITES), METH_FASTCALL, form.__doc__)
 
-    return _compiled(owner, form, make)
+    return when_compiled(owner, form, make)
 
-
-FOLLOWERS.append(_install)

@@ -179,7 +179,6 @@ IN_OTHER_FILES: dict[str, str] = {
     "element_size": "surface.attributes:itemsize",
     "type_as": "surface.questions:type_as",
     "fill_diagonal_": "ops.diagonals:fill_diagonal_",
-    "__getitem__": "ops.indexing:getitem",
     "__format__": "surface.conversions:as_format",
     "__bool__": "surface.conversions:as_bool",
     "__float__": "surface.conversions:as_float",
@@ -224,6 +223,10 @@ def _filled(name: str) -> Any:
 
 def _assigned(place: str) -> Any:
     return look_up("ops.compiled_writes:method_item_assignment")(Tensor, _named(place))
+
+
+def _taken(place: str) -> Any:
+    return look_up("ops.compiled_items:method_item_of_tensors")(_named(place))
 
 
 def _of_rule(name: str) -> Any:
@@ -397,6 +400,7 @@ def _on_demand() -> Made:
     table |= {"subtract_": table["sub_"], "where": (_where, "ops.arithmetic:where"), "sum": (_sum, "sum")}
     table |= {name: (_filled, name) for name in ("zero_", "fill_", "copy_")}
     table["__setitem__"] = _assigned, "ops.in_place:setitem"
+    table["__getitem__"] = _taken, "ops.indexing:getitem"
     table |= {name: (_named, place) for name, place in IN_OTHER_FILES.items()}
     table |= {name: (_property, places) for name, places in PROPERTIES.items()}
     return table | _operators()
