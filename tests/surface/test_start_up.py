@@ -151,7 +151,8 @@ def test_import_imports_of_pythons_library_only_what_is_named_here() -> None:
             ARRAY,
             ASKED
             | {
-                "ops.flat_places",
+                "ops.compiled_items",
+                    "ops.flat_places",
                 "ops.index_keys",
                 "ops.indexing",
                 "ops.reductions",

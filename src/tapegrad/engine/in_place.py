@@ -20,8 +20,8 @@ from tapegrad.engine.memory import (
     float_value,
     is_float,
     load_f64,
-    owner,
     load_i64,
+    owner,
     release,
     retain,
     store_f64,
@@ -35,6 +35,7 @@ from tapegrad.engine.objects import (
     clear_error,
     data_of,
     handle_of,
+    is_subtype,
     new_array_like,
     new_float,
     type_of,
@@ -66,12 +67,24 @@ from tapegrad.engine.written_targets import (
     go_on_from,
     has_room_for,
     hosted_row,
+    is_operand,
     is_target,
     is_usual,
     next_count,
     repoint,
     views_that_follow,
 )
+
+
+@inline
+def float_of_subclass(tape, value):
+    """A new float for one of a subclass, such as NumPy's; 0 for what is none."""
+    if is_subtype(type_of(value), tape.float_type) == 0:
+        return 0
+    number = new_float(float_value(value))
+    if number == 0:
+        clear_error()
+    return number
 
 
 @inline
@@ -82,8 +95,8 @@ def given_number(tape, value):
         return value
     if type_of(value) == tape.int_type:
         return float_from(tape, value)
-    if type_of(value) != tape.plain_tensor and type_of(value) != tape.array_class:
-        return 0
+    if not is_operand(tape, value):
+        return float_of_subclass(tape, value)
     data = data_of(tape, value)
     if data == 0:
         return 0
@@ -96,7 +109,7 @@ def given_number(tape, value):
 @inline
 def tracked_handle(tape, value, tracking):
     """The handle of an operand: 0 if it is untracked, negative if it cannot be used here. The collector may run."""
-    if tracking == 0 or (type_of(value) != tape.plain_tensor and type_of(value) != tape.array_class):
+    if tracking == 0 or not is_operand(tape, value):
         return 0
     if handle_of(tape, value) < 0:
         register_new(tape, value)
@@ -349,7 +362,7 @@ def number_written(tape, opcode, count, t, y, other, tracking):
 @inline
 def rule_on_number(tape, opcode, count, t, y, tracking):
     """An elementwise operation into a number; as `array_written` answers."""
-    if opcode == POWER or y == t and count == 2 or not has_scalar_form(tape, opcode):
+    if opcode == POWER or (y == t and count == 2) or not has_scalar_form(tape, opcode):
         return 0
     if count == 1:
         return number_written(tape, opcode, count, t, t, 0, tracking)

@@ -1,7 +1,7 @@
 """``x[key] = value``, compiled, for parts that numbers and slices without a step name.
 
-Rows are those of the Python form: the part as a view, the copy into it, and what it is a part of. The tensor of the part is not made,
-since nobody sees it.
+Rows are those of the Python form: the part as a view, the copy into it, and what it is a part of. The tensor of the part is
+not made, since nobody sees it.
 """
 
 from tapegrad.compilation.jit import inline, kernel

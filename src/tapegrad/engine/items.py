@@ -319,7 +319,7 @@ def names_element(tape, whole, data):
 
 @inline
 def part_by_key(tape, x, handle, data, key, of_array):
-    """The view that a key of numbers and slices names; elements of arrays, which are numbers, are left to Python. As `item` answers."""
+    """The view that numbers and slices name, as `item` answers; elements of arrays, which are numbers, are left to Python."""
     whole = whole_key(tape, key)
     if whole == 0:
         return 0

@@ -48,10 +48,10 @@ ITEM, ITEM_FORM, ITEM_THUNK, ITEMS_READY, SLICE_NAME, SELECT_NAME = 84, 85, 86, 
 SLICE_TYPE, TAKE_CLASS, META_CLASS, VERSION_CLASS, REPLAY_CLASS, LOOK_THROUGH, NO_TEXT = 90, 91, 92, 93, 94, 95, 96
 TAPE_OBJECT = 97
 LEAF_LINK, LOCK_LEAVES, UNLOCK_LEAVES = 98, 99, 100  # how rows of leaves find them, and methods of the lock on new ones
-# Writes in place: how many there were, the compiled forms of elementwise rules, of whole tensors and of ``x[key] = value``, the Python
-# forms by number and the C functions, what new tensors' metas are made like and how many words that has, the operations that
-# are recorded and whether their rows can be, names of nodes, the ellipsis, the
-# number zero, and the type of tuples; and the Python form of ``x[key]`` of tensors.
+# Writes in place: how many there were; the compiled forms of elementwise rules, of whole tensors and of ``x[key] = value``, the
+# Python forms by number, and the C functions; what a new tensor's meta is made like, and how many words that has; the operations
+# that are recorded, and whether their rows can be; names of nodes; the ellipsis, the number zero, and the type of tuples. And the
+# Python form of ``x[key]`` of tensors.
 WRITES, WRITE_RULE, WRITE_WHOLE, WRITE_ITEM, WRITING_FORMS, WRITING_THUNKS = 101, 102, 103, 104, 105, 106
 META_TEMPLATE, META_WORDS, ZERO_OPERATION, FILL_OPERATION, FILL_TENSOR_OPERATION, COPY_OPERATION = 107, 108, 109, 110, 111, 112
 SLICES_OPERATION, HOSTS_READY, STRIDED_NAME, ALIAS_NAME, ELLIPSIS, FLOAT_ZERO, TUPLE_TYPE, ITEM_FORM_OF_TENSORS = (

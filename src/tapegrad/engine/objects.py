@@ -55,7 +55,7 @@ def call_object(context, function, count, x, y):
 
 @intrinsic
 def call_method_form(context, function, x, operands, count, names):
-    """Call the Python form of a method with what its C function was given: an object, operands in words, names of the last of them."""
+    """Call the Python form of a method with what its C function was given: operands in words, and names of the last of them."""
 
     def generate(context, builder, signature, arguments):
         word = ir.IntType(64)

@@ -1,5 +1,4 @@
-"""Methods that write in place as compiled methods around their Python forms, which have all cases that are not common.
-"""
+"""Methods that write in place as compiled methods around their Python forms, which have all cases that are not common."""
 
 from __future__ import annotations
 
@@ -41,18 +40,16 @@ def _prepare() -> None:
         (at.VERSION_TIMES, VersionCounter(), "times"),
     ):
         header[at.OFFSETS + which] = offset_of(thing, slot)
-    versions = TAPE.versions
-    header[at.OFFSETS + at.TAPE_VERSIONS] = offset_of(TAPE, "versions")
-    TAPE.versions = versions
-    for word, thing in (
+    kept: tuple[tuple[int, object], ...] = (
         (at.ZERO_OPERATION, in_place.ZERO),
         (at.FILL_OPERATION, in_place.FILL),
         (at.FILL_TENSOR_OPERATION, in_place.FILL_TENSOR),
         (at.COPY_OPERATION, in_place.COPY),
         (at.SLICES_OPERATION, COPY_SLICES),
         (at.FLOAT_ZERO, 0.0),
-    ):
-        header[word] = keep(thing)
+    )
+    for word, one in kept:
+        header[word] = keep(one)
     header[at.STRIDED_NAME] = TAPE.name_number("AsStridedBackward0")
     header[at.WRITING_FORMS] = _forms.ctypes.data
     _is_ready = True
@@ -105,4 +102,3 @@ def method_item_assignment(owner: type, form: Form) -> Any:
         return descriptor("__setitem__", _thunk(at.WHOLE_WRITES), METH_FASTCALL, form.__doc__)
 
     return when_compiled(owner, form, make)
-

@@ -30,7 +30,18 @@ from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import Tensor, array_of, is_leaf, is_recording, make
 from tapegrad.tensors.tracers import current_tracer
 
-__all__ = ["COPY_SLICES", "check_graph", "check_writable", "fit", "note_write", "overwrite", "part_of", "replace", "take_row", "without_part"]
+__all__ = [
+    "COPY_SLICES",
+    "check_graph",
+    "check_writable",
+    "fit",
+    "note_write",
+    "overwrite",
+    "part_of",
+    "replace",
+    "take_row",
+    "without_part",
+]
 
 Array = np.ndarray[Any, Any]
 _ADDRESS = TAPE.address
@@ -174,9 +185,7 @@ def _many_as_part(many: Array, context: Context, shape: tuple[int, ...]) -> Arra
     return whole
 
 
-COPY_SLICES = Structural(
-    "CopySlices", ((), ()), _copy_slices_vjp, linear=(_many_without_part, _many_as_part), takes_stretched=True
-)
+COPY_SLICES = Structural("CopySlices", ((), ()), _copy_slices_vjp, linear=(_many_without_part, _many_as_part), takes_stretched=True)
 
 
 def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
