@@ -152,7 +152,7 @@ def test_import_imports_of_pythons_library_only_what_is_named_here() -> None:
             ASKED
             | {
                 "ops.compiled_items",
-                    "ops.flat_places",
+                "ops.flat_places",
                 "ops.index_keys",
                 "ops.indexing",
                 "ops.reductions",
