@@ -1,4 +1,4 @@
-"""Elementwise operations in place and writes to whole tensors, compiled: values, row and version in one call.
+"""Elementwise operations in place, compiled: value, row and version in one call.
 
 Common are tensors of contiguous float64, and numbers, with numbers and tensors that fit to them, while nobody looks at each
 operation. Everything else, and every refusal of the tape, is left to the Python form, which is always right; until a write is
@@ -10,7 +10,6 @@ from tapegrad.engine.handles import slot_of
 from tapegrad.engine.items import release_any
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
-    OBJECT,
     array_data,
     array_dimensions,
     array_rank,
@@ -20,106 +19,50 @@ from tapegrad.engine.memory import (
     float_value,
     is_float,
     load_f64,
-    load_i64,
     owner,
     release,
     retain,
     store_f64,
     store_i64,
 )
-from tapegrad.engine.new_leaves import register_new
-from tapegrad.engine.objects import (
-    attribute,
-    call_method_form,
-    change_attribute,
-    clear_error,
-    data_of,
-    handle_of,
-    is_subtype,
-    new_array_like,
-    new_float,
-    type_of,
-)
+from tapegrad.engine.objects import call_method_form, clear_error, data_of, handle_of, new_array_like, new_float, type_of
 from tapegrad.engine.operator_results import (
     common_shape,
     compute,
     forms_of,
     has_scalar_form,
     is_block,
-    number_in,
     recording,
     same_shape,
     stretched_values,
     value_of,
 )
-from tapegrad.engine.operators import float_from
-from tapegrad.engine.record_operation import describe_input, new_payload
-from tapegrad.engine.record_scalars import operand_row, record_scalars
+from tapegrad.engine.record_scalars import record_scalars
 from tapegrad.engine.rule_loops import has_loops
-from tapegrad.engine.structs import doubles_at, words_at
+from tapegrad.engine.structs import words_at
 from tapegrad.engine.vacating import note_overwritten
+from tapegrad.engine.write_operands import (
+    adopt_value,
+    copy_doubles,
+    given_number,
+    has_handle,
+    is_same_target,
+    tracked_handle,
+    way_payload,
+)
 from tapegrad.engine.written_targets import (
-    abandon,
     base_of,
     count_write,
     counts_writes,
     follow,
     go_on_from,
     has_room_for,
-    hosted_row,
-    is_operand,
     is_target,
     is_usual,
     next_count,
     repoint,
     views_that_follow,
 )
-
-
-@inline
-def float_of_subclass(tape, value):
-    """A new float for one of a subclass, such as NumPy's; 0 for what is none."""
-    if is_subtype(type_of(value), tape.float_type) == 0:
-        return 0
-    number = new_float(float_value(value))
-    if number == 0:
-        clear_error()
-    return number
-
-
-@inline
-def given_number(tape, value):
-    """A new reference to the float that an operand is: a float, an integer, or an array without dimensions; 0 for others."""
-    if type_of(value) == tape.float_type:
-        retain(value)
-        return value
-    if type_of(value) == tape.int_type:
-        return float_from(tape, value)
-    if not is_operand(tape, value):
-        return float_of_subclass(tape, value)
-    data = data_of(tape, value)
-    if data == 0:
-        return 0
-    if is_float(tape, data):
-        retain(data)
-        return data
-    return number_in(tape, data) if type_of(data) == tape.array_type else 0
-
-
-@inline
-def tracked_handle(tape, value, tracking):
-    """The handle of an operand: 0 if it is untracked, negative if it cannot be used here. The collector may run."""
-    if tracking == 0 or not is_operand(tape, value):
-        return 0
-    if handle_of(tape, value) < 0:
-        register_new(tape, value)
-    return handle_of(tape, value)
-
-
-@inline
-def has_handle(tape, count, value, tracking, handle):
-    """Whether a second operand, if there is one, still has this handle."""
-    return count == 1 or tracked_handle(tape, value, tracking) == handle
 
 
 @inline
@@ -135,58 +78,6 @@ def way_to_combine(tape, opcode, a, b):
         if tape.lengths[d] != array_dimensions(a)[d]:
             return 0
     return 2
-
-
-@inline
-def copy_doubles(source, target, count):
-    """Copy numbers from one address to another."""
-    x, z = doubles_at(source), doubles_at(target)
-    for j in range(count):
-        z[j] = x[j]
-
-
-@inline
-def slices_payload(tape, base, data):
-    """What the row of a write to a part keeps in Python, without how the part is taken; 0 without memory."""
-    payload = new_payload(tape, tape.slices_operation, 2, tape.none)
-    if payload == 0:
-        clear_error()
-    elif not describe_input(tape, payload, 0, data_of(tape, base)) or not describe_input(tape, payload, 1, data):
-        clear_error()
-        release(payload)
-        return 0
-    return payload
-
-
-@inline
-def adopt_value(tape, t, base, slot, payload):
-    """Let a tensor, or what it is a view of, have the row of its new value; False without memory."""
-    if base == t:
-        return go_on_from(tape, t, slot)
-    handle, data = handle_of(tape, base), data_of(tape, base)
-    return go_on_from(tape, base, hosted_row(tape, tape.slices_operation, payload, 2, slot_of(tape, handle), slot, data))
-
-
-@inline
-def way_payload(tape, t, base, data, tracked):
-    """The payload of a write to a view; None if there is no need of one, 0 without memory."""
-    if base == t or not tracked:
-        retain(tape.none)
-        return tape.none
-    payload = slices_payload(tape, base, data)
-    if payload != 0:
-        way = attribute(tape, load_i64(t + tape.meta_at), META_REPLAY)
-        retain(way)
-        change_attribute(tape, payload, PAYLOAD_ATTRS, way)
-    return payload
-
-
-@inline
-def is_same_target(tape, t, tracking, data, base, tracked):
-    """Whether code that ran meanwhile has left a target as it was, and its row can be followed."""
-    if data_of(tape, t) != data or base_of(tape, t) != base or not is_target(tape, t, tracking):
-        return False
-    return not tracked or base == t or (handle_of(tape, t) > 0 and handle_of(tape, base) > 0)
 
 
 @inline
@@ -221,6 +112,17 @@ def can_compute(tape, opcode, data):
 def array_written(tape, opcode, count, t, y, b, tracking, how):
     """Write a rule's values into an array; `b` is the other operand's data. 1 if that is done, 0 if it is left to Python."""
     data, base = data_of(tape, t), base_of(tape, t)
+    retain(data)  # whatever destructors do that the collector runs
+    retain(base)
+    done = held_array_written(tape, opcode, count, t, base, data, y, b, tracking, how)
+    release(base)
+    release(data)
+    return done
+
+
+@inline
+def held_array_written(tape, opcode, count, t, base, data, y, b, tracking, how):
+    """The same with references to the target's array and to what it is a view of."""
     y_handle = tracked_handle(tape, y, tracking) if count == 2 else 0
     if y_handle < 0 or not counts_writes(tape, t):
         return 0
@@ -399,130 +301,6 @@ def write_rule(tape, opcode, count, t, operands, given, names):
     done = rule_written(tape, opcode, count, t, operands, given, names)
     if done == 0:
         return call_method_form(tape.writing_forms[opcode], t, operands, given, names)
-    if done < 0:
-        return 0
-    retain(t)
-    return t
-
-
-@inline
-def whole_operation(tape, which, value):
-    """The operation that fills or copies."""
-    if which == WRITE_ZERO:
-        return tape.zero_operation
-    if which == WRITE_COPY:
-        return tape.copy_operation
-    return tape.fill_tensor_operation if type_of(value) == tape.plain_tensor else tape.fill_operation
-
-
-@inline
-def filled(data, number):
-    """Write one number into all elements of an array in C order."""
-    z, value = doubles_at(array_data(data)), float_value(number)
-    for j in range(array_size(data)):
-        z[j] = value
-
-
-@inline
-def whole_written_now(tape, op, inputs, t, base, data, value, source, payload, way, x_handle, y_handle):
-    """Write a number, or the elements of another array, when all objects are there; as `array_written` answers."""
-    tracked = x_handle > 0 or y_handle > 0
-    views = views_that_follow(tape, base, tracked)
-    if views < 0 or (tracked and not has_room_for(tape, views)):
-        return 0
-    number, clock = next_count(tape, t), tape.clock
-    if number == 0:
-        return 0
-    if tracked:
-        y = operand_row(tape, y_handle, data_of(tape, value)) if y_handle > 0 else -1
-        slot = hosted_row(tape, op, payload, inputs, slot_of(tape, x_handle), y, data)
-        if not adopt_value(tape, t, base, slot, way):
-            abandon(tape, slot)
-            release(number)
-            return 0
-    count_write(tape, t, number, clock)
-    if is_float(tape, source):
-        filled(data, source)
-    else:
-        copy_doubles(array_data(source), array_data(data), array_size(data))
-    if tracked:
-        follow(tape, base, views)
-        call2(tape.give_back, tape, 0)
-    return 1
-
-
-@inline
-def whole_on_array(tape, op, inputs, t, value, source, tracking):
-    """Write `source`, a number or an array, which is the data of `value`; as `array_written` answers."""
-    data, base = data_of(tape, t), base_of(tape, t)
-    y_handle = tracked_handle(tape, value, tracking) if inputs == 2 else 0
-    if y_handle < 0 or not counts_writes(tape, t):
-        return 0
-    x_handle = handle_of(tape, t) if tracking > 0 else 0
-    tracked = x_handle > 0 or y_handle > 0
-    way = way_payload(tape, t, base, data, tracked)
-    if way == 0:
-        return 0
-    payload = new_payload(tape, op, inputs, tape.none) if tracked else 0
-    described = payload != 0 and describe_input(tape, payload, 0, data)
-    described = described and (inputs == 1 or describe_input(tape, payload, 1, source))
-    done = 0
-    if tracked and not described:
-        clear_error()
-    elif is_same_target(tape, t, tracking, data, base, tracked) and has_handle(tape, inputs, value, tracking, y_handle):
-        done = whole_written_now(tape, op, inputs, t, base, data, value, source, payload, way, x_handle, y_handle)
-    release(way)
-    release_any(payload)
-    return done
-
-
-@inline
-def is_copied(tape, data, source):
-    """Whether an array's elements can be copied to another one's in their order."""
-    if type_of(source) != tape.array_type or not is_block(tape, source) or not same_shape(data, source):
-        return False
-    return owner(tape.array_type, data) != owner(tape.array_type, source)
-
-
-@inline
-def whole_written(tape, which, t, operands, given, names):
-    """A write to a whole tensor; as `rule_written` answers."""
-    if tape.tensor_type != tape.plain_tensor or type_of(t) != tape.plain_tensor or names != 0:
-        return 0
-    if given != (0 if which == WRITE_ZERO else 1):
-        return 0
-    tracking = recording(tape)
-    if tracking < 0:
-        return -1
-    value = words_at(operands)[0] if given == 1 else tape.float_zero
-    if type_of(value) == tape.array_class or not is_target(tape, t, tracking) or array_size(data_of(tape, t)) > LARGEST_BLOCK:
-        return 0
-    if tracking > 0 and tape.hosts_ready == 0:
-        return 0
-    op = whole_operation(tape, which, value)
-    inputs = 2 if which == WRITE_COPY or op == tape.fill_tensor_operation else 1
-    number = given_number(tape, value)
-    if number != 0:
-        done = whole_on_array(tape, op, inputs, t, value, number, tracking)
-        release(number)
-        return done
-    if which != WRITE_COPY or type_of(value) != tape.plain_tensor:
-        return 0
-    source = data_of(tape, value)
-    if source == 0 or not is_copied(tape, data_of(tape, t), source):
-        return 0
-    retain(source)
-    done = whole_on_array(tape, op, inputs, t, value, source, tracking)
-    release(source)
-    return done
-
-
-@kernel("int64(Tape,int64,int64,int64,int64,int64)")
-def write_whole(tape, which, t, operands, given, names):
-    """A method that fills or copies: the tensor, a new reference; 0 if the Python form raised."""
-    done = whole_written(tape, which, t, operands, given, names)
-    if done == 0:
-        return call_method_form(tape.writing_forms[RULE_COUNT + which], t, operands, given, names)
     if done < 0:
         return 0
     retain(t)

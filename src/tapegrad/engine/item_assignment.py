@@ -6,16 +6,6 @@ not made, since nobody sees it.
 
 from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.handles import slot_of
-from tapegrad.engine.in_place import (
-    copy_doubles,
-    filled,
-    given_number,
-    has_handle,
-    is_copied,
-    is_same_target,
-    slices_payload,
-    tracked_handle,
-)
 from tapegrad.engine.items import name_of_part, release_any, way_to, whole_key
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
@@ -47,6 +37,8 @@ from tapegrad.engine.operator_results import recording, same_shape
 from tapegrad.engine.record_operation import describe_input, new_payload
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.structs import words_at
+from tapegrad.engine.whole_writes import filled, is_copied
+from tapegrad.engine.write_operands import copy_doubles, given_number, has_handle, is_same_target, slices_payload, tracked_handle
 from tapegrad.engine.written_targets import (
     abandon,
     base_of,
@@ -166,7 +158,17 @@ def part_payloads(tape, t, base, part, source, key):
 @inline
 def part_written(tape, t, data, part, name, key, value, source, tracking):
     """Write `source`, the data of `value`, to a part of an array; as `part_written_now` answers."""
-    base, y_handle = base_of(tape, t), tracked_handle(tape, value, tracking)
+    base = base_of(tape, t)
+    retain(base)  # whatever destructors do that the collector runs
+    done = part_of_base_written(tape, t, base, data, part, name, key, value, source, tracking)
+    release(base)
+    return done
+
+
+@inline
+def part_of_base_written(tape, t, base, data, part, name, key, value, source, tracking):
+    """The same with a reference to what the array is a view of."""
+    y_handle = tracked_handle(tape, value, tracking)
     if y_handle < 0 or not counts_writes(tape, t):
         return 0
     x_handle = handle_of(tape, t) if tracking > 0 else 0
