@@ -54,11 +54,21 @@ def _of_tensors(name: str, function: Any) -> Any:
     return call
 
 
+def _handing_on(name: str) -> Any:
+    """A method as a function, whichever it is when it is called: compiled methods take the place of their Python forms later."""
+
+    @functools.wraps(getattr(Tensor, name))
+    def call(t: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return getattr(Tensor, name)(t, *args, **kwargs)
+
+    return call
+
+
 @functools.cache  # one function, wherever it is asked for
 def public(name: str) -> Any:
     """The package's function of a name."""
     if name in METHODS:
-        return _of_tensors(name, getattr(Tensor, name))
+        return _of_tensors(name, _handing_on(name))
     if name not in PLACES:
         return FUNCTIONS[_RULES[name]]
     function = look_up(PLACES[name])
