@@ -8,8 +8,11 @@ from tapegrad.surface.tensor_methods import METHODS
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
-def test_function_hands_on_to_the_method(name: str) -> None:
-    assert getattr(tg, name).__wrapped__ is getattr(tg.Tensor, name)
+def test_function_hands_on_to_the_method(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, t = getattr(tg, name), tg.tensor([1.0])
+    assert function.__doc__ == getattr(tg.Tensor, name).__doc__
+    monkeypatch.setattr(tg.Tensor, name, lambda *given, **named: (given, named))
+    assert function(t, 2, a=3) == ((t, 2), {"a": 3})
 
 
 @pytest.mark.parametrize("name", FUNCTIONS_OF_LAYERS.split())

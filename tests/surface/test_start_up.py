@@ -151,6 +151,7 @@ def test_import_imports_of_pythons_library_only_what_is_named_here() -> None:
             ARRAY,
             ASKED
             | {
+                "ops.compiled_items",
                 "ops.flat_places",
                 "ops.index_keys",
                 "ops.indexing",

@@ -86,12 +86,12 @@ def call(
         leaf.__class__ = callee.kind
         if leaf._row < 0:  # here for all, since most operations that meet a new leaf have to be begun twice
             register_new_leaf(leaf, leaf._meta or meta_of(leaf)).of_call = True
-    writes = untracked_values.writes
+    writes = untracked_values.writes()
     if _any_needing and callee.kind is Array and _is_in(callee.function, NEEDING_COPIES):
         output, places = look_up("drivers.overwritten_values:called_with_copies")(record, arguments, kwargs)
     else:
         output, places = untracked_values.watched(record, arguments, kwargs, False, made.leaves)
-        if untracked_values.writes != writes and callee.kind is Array and not callee.compiled:
+        if untracked_values.writes() != writes and callee.kind is Array and not callee.compiled:
             rewritten = look_up("drivers.overwritten_values:kept_apart")
             output, places = rewritten(callee.function, record, arguments, kwargs, (output, places))
     made.aux = None

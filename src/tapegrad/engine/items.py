@@ -35,11 +35,16 @@ from tapegrad.engine.objects import (
     has_error,
     integer_value,
     item_of,
+    item_of_tuple,
     length_of_list,
+    length_of_tuple,
     new_float,
     new_list,
+    new_meta,
+    new_tuple,
     new_weak_reference,
     prepared,
+    set_item_of_tuple,
     type_of,
 )
 from tapegrad.engine.operator_results import deliver_tensor
@@ -75,6 +80,49 @@ def is_plain_slice(tape, key):
     if type_of(key) != tape.slice_type or load_i64(key + OBJECT + 16) != tape.none:
         return False
     return is_bound(tape, load_i64(key + OBJECT)) and is_bound(tape, load_i64(key + OBJECT + 8))
+
+
+@inline
+def is_part_of_key(tape, part):
+    """Whether a part of a key is a number or a slice without a step."""
+    return type_of(part) == tape.int_type or is_plain_slice(tape, part)
+
+
+@inline
+def whole_key(tape, key):
+    """A key as a tuple that ends in an ellipsis, so that it never gives a number; 0 for keys that are left to Python."""
+    single = type_of(key) == tape.int_type or type_of(key) == tape.slice_type
+    if not single and type_of(key) != tape.tuple_type:
+        return 0
+    count = 1 if single else length_of_tuple(key)
+    for k in range(count):
+        if not is_part_of_key(tape, key if single else item_of_tuple(key, k)):
+            return 0
+    whole = new_tuple(count + 1)
+    if whole == 0:
+        clear_error()
+        return 0
+    for k in range(count):
+        part = key if single else item_of_tuple(key, k)
+        retain(part)
+        set_item_of_tuple(whole, k, part)
+    retain(tape.ellipsis)
+    set_item_of_tuple(whole, count, tape.ellipsis)
+    return whole
+
+
+@inline
+def name_of_part(tape, whole, is_single, data, part):
+    """The number of the name of a view's node: that of its last step that takes a part of the elements, or of a slice alone."""
+    name, own = tape.alias_name, 0
+    for k in range(length_of_tuple(whole) - 1):
+        if type_of(item_of_tuple(whole, k)) == tape.int_type:
+            name = tape.select_name
+            continue
+        if is_single or array_dimensions(part)[own] != array_dimensions(data)[k]:
+            name = tape.slice_name
+        own += 1
+    return name
 
 
 @inline
@@ -115,7 +163,7 @@ def meta_of(tape, t):
     """What only some tensors have, borrowed; made where there is none yet. 0 without memory."""
     meta = load_i64(t + tape.meta_at)
     if meta == tape.none:
-        made = call_object0(tape.meta_class)
+        made = new_meta(tape)
         if made == 0:
             return 0
         if load_i64(t + tape.meta_at) == tape.none:
@@ -211,7 +259,7 @@ def is_unchanged_family(tape, x, handle, data, theirs, base, family):
 
 
 @inline
-def view_in_family(tape, x, handle, data, key, name, theirs, base, family):
+def view_in_family(tape, x, handle, data, key, is_single, theirs, base, family):
     """A new view, and its place among the views of `base`, which the caller holds."""
     if not prepare_family(tape, theirs, family) or data_of(tape, x) != data:
         return refused(0, 0)
@@ -219,8 +267,9 @@ def view_in_family(tape, x, handle, data, key, name, theirs, base, family):
     if part == 0:
         clear_error()  # the Python form says what is wrong
         return 0
-    t = prepared(tape, allocate(tape.array_class, 0))
-    own = call_object0(tape.meta_class) if t != 0 else 0
+    name = name_of_part(tape, key, is_single, data, part)
+    t = prepared(tape, allocate(type_of(x), 0))
+    own = new_meta(tape) if t != 0 else 0
     way = way_to(tape, theirs, key) if own != 0 else 0
     link = new_weak_reference(t, 0) if way != 0 else 0
     recorded = 0
@@ -242,41 +291,63 @@ def view_in_family(tape, x, handle, data, key, name, theirs, base, family):
 
 
 @inline
-def view_of(tape, x, handle, data, key, name):
-    """A new view; as `item` answers."""
+def view_of(tape, x, handle, data, key, is_single):
+    """A new view by a whole key, of a slice alone or not; as `item` answers."""
     theirs = meta_of(tape, x)
     if theirs == 0:
         return refused(0, 0)
     base = attribute(tape, theirs, META_BASE)
     base = x if base == tape.none else base
     family = load_i64(base + tape.meta_at)
-    if family == tape.none or not is_of_usual_family(tape, theirs):
+    if family == tape.none or type_of(theirs) != tape.meta_class or not is_of_usual_family(tape, theirs):
         return 0
     retain(base)
-    t = view_in_family(tape, x, handle, data, key, name, theirs, base, family)
+    t = view_in_family(tape, x, handle, data, key, is_single, theirs, base, family)
     release(base)
+    return t
+
+
+@inline
+def names_element(tape, whole, data):
+    """Whether a whole key has a number for each dimension."""
+    count = length_of_tuple(whole) - 1
+    for k in range(count):
+        if type_of(item_of_tuple(whole, k)) != tape.int_type:
+            return False
+    return count == array_rank(data)
+
+
+@inline
+def part_by_key(tape, x, handle, data, key, of_array):
+    """The view that numbers and slices name, as `item` answers; elements of arrays, which are numbers, are left to Python."""
+    whole = whole_key(tape, key)
+    if whole == 0:
+        return 0
+    t = 0
+    if not (of_array and names_element(tape, whole, data)):
+        t = view_of(tape, x, handle, data, whole, type_of(key) == tape.slice_type)
+    release(whole)
     return t
 
 
 @inline
 def item(tape, x, key):
     """``x[key]``; 0 if this is not a common case, -1 if an exception is set."""
-    watched = type_of(x) != tape.array_class or tape.tensor_type != tape.tensor_class
+    of_array = type_of(x) == tape.array_class
+    watched = tape.tensor_type != tape.plain_tensor or not (of_array or type_of(x) == tape.plain_tensor)
     if watched or tape.recording_off != 0 or tape.items_ready == 0:
         return 0
     data, handle = data_of(tape, x), handle_of(tape, x)
     if handle <= 0 or not is_taken(tape, data):
         return 0
-    if type_of(key) != tape.int_type:
-        return view_of(tape, x, handle, data, key, tape.slice_name) if is_plain_slice(tape, key) else 0
+    if not of_array or type_of(key) != tape.int_type or array_rank(data) > 1:
+        return part_by_key(tape, x, handle, data, key, of_array)
     place, extent = integer_value(key), array_dimensions(data)[0]
     if place == -1 and has_error() != 0:
         clear_error()
         return 0
     if place < -extent or place >= extent:
         return 0
-    if array_rank(data) > 1:
-        return view_of(tape, x, handle, data, key, tape.select_name)
     return element(tape, x, handle, data, place + extent if place < 0 else place)
 
 
@@ -286,4 +357,4 @@ def item_method(tape, x, key):
     t = item(tape, x, key)
     if t != 0:
         return 0 if t == -1 else t
-    return call_object(tape.item_form, 2, x, key)
+    return call_object(tape.item_form if type_of(x) == tape.array_class else tape.item_form_of_tensors, 2, x, key)

@@ -48,9 +48,18 @@ ITEM, ITEM_FORM, ITEM_THUNK, ITEMS_READY, SLICE_NAME, SELECT_NAME = 84, 85, 86, 
 SLICE_TYPE, TAKE_CLASS, META_CLASS, VERSION_CLASS, REPLAY_CLASS, LOOK_THROUGH, NO_TEXT = 90, 91, 92, 93, 94, 95, 96
 TAPE_OBJECT = 97
 LEAF_LINK, LOCK_LEAVES, UNLOCK_LEAVES = 98, 99, 100  # how rows of leaves find them, and methods of the lock on new ones
-LENGTHS = 101  # room for the lengths of a new array
+# Writes in place: how many there were; the compiled forms of elementwise rules, of whole tensors and of ``x[key] = value``, the
+# Python forms by number, and the C functions; what a new tensor's meta is made like, and how many words that has; the operations
+# that are recorded, and whether their rows can be; names of nodes; the ellipsis, the number zero, and the type of tuples. And the
+# Python form of ``x[key]`` of tensors.
+WRITES, WRITE_RULE, WRITE_WHOLE, WRITE_ITEM, WRITING_FORMS, WRITING_THUNKS = 101, 102, 103, 104, 105, 106
+META_TEMPLATE, META_WORDS, ZERO_OPERATION, FILL_OPERATION, FILL_TENSOR_OPERATION, COPY_OPERATION = 107, 108, 109, 110, 111, 112
+SLICES_OPERATION, HOSTS_READY, STRIDED_NAME, ALIAS_NAME, ELLIPSIS, FLOAT_ZERO, TUPLE_TYPE, ITEM_FORM_OF_TENSORS = (
+    113, 114, 115, 116, 117, 118, 119, 120,
+)  # fmt: skip
+LENGTHS = 121  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
-HEADER_WORDS = OFFSETS + 32
+HEADER_WORDS = OFFSETS + 36
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of
 # the tape as an object, and of links to leaves.
 META_GRAD, META_LEFT, META_VERSION = 0, 1, 2
@@ -62,6 +71,7 @@ OPERATION_NUMBER, OPERATION_USES = 17, 18
 META_BASE, META_REPLAY, META_VIEWS, META_MADE_WITHOUT_GRAD, META_ONE_OF_MANY = 19, 20, 21, 22, 23
 OPERATION_PAYLOAD_CLASS, GIVEN_SLOT, MODES_ENABLED, TAPE_RECORDING_OFF = 24, 25, 26, 27
 META_LEAF, META_HOOKS, LINK_DATA, GIVEN_SWEEP = 28, 29, 30, 31
+META_RETAINED, VERSION_COUNT, VERSION_TIMES, TAPE_VERSIONS = 32, 33, 34, 35
 NO_ROW = 1 << 31  # higher than every slot
 GONE = -(1 << 31)  # an anchor whose row is gone
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
@@ -102,6 +112,10 @@ SAVED_INPUT, SAVED_OUTPUT, SAVED_OTHER = 0, 1, 2
 
 # Answers of the recording entries; a positive answer is a handle.
 FULL, NEW_LEAF, UNSUPPORTED = -1, -2, -3
+
+# Which write to a whole tensor, and how many there are.
+WRITE_ZERO, WRITE_FILL, WRITE_COPY = 0, 1, 2
+WHOLE_WRITES = 3
 
 # Header of a sweep: int64 words.
 OFFSET, BAR, SCRATCH, WORK = 0, 1, 2, 3

@@ -30,6 +30,9 @@ item_of = types.ExternalFunction("PyObject_GetItem", types.int64(types.int64, ty
 new_list = types.ExternalFunction("PyList_New", types.int64(types.int64))
 append_to_list = types.ExternalFunction("PyList_Append", types.int32(types.int64, types.int64))
 length_of_list = types.ExternalFunction("PyList_Size", types.int64(types.int64))
+item_of_list = types.ExternalFunction("PyList_GetItem", types.int64(types.int64, types.int64))
+set_slice_of_list = types.ExternalFunction("PyList_SetSlice", types.int32(types.int64, types.int64, types.int64, types.int64))
+set_in_dict = types.ExternalFunction("PyDict_SetItem", types.int32(types.int64, types.int64, types.int64))
 new_weak_reference = types.ExternalFunction("PyWeakref_NewRef", types.int64(types.int64, types.int64))
 
 
@@ -48,6 +51,33 @@ def call_object(context, function, count, x, y):
         return builder.call(vectorcall, [function, places, count, ir.Constant(word, 0)])
 
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def call_method_form(context, function, x, operands, count, names):
+    """Call the Python form of a method with what its C function was given: operands in words, and names of the last of them."""
+
+    def generate(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        pointer, one, none = word.as_pointer(), ir.Constant(word, 1), ir.Constant(word, 0)
+        function, x, operands, count, names = arguments
+        kind = ir.FunctionType(word, [word])
+        length_of = cgutils.get_or_insert_function(builder.module, kind, "PyTuple_Size")
+        named = cgutils.alloca_once_value(builder, none)
+        with builder.if_then(builder.icmp_signed("!=", names, none)):
+            builder.store(builder.call(length_of, [names]), named)
+        whole = builder.add(count, builder.load(named))
+        places = builder.alloca(word, builder.add(whole, one))
+        builder.store(x, places)
+        source = builder.inttoptr(operands, pointer)
+        with cgutils.for_range(builder, whole) as loop:
+            builder.store(builder.load(builder.gep(source, [loop.index])), builder.gep(places, [builder.add(loop.index, one)]))
+        kind = ir.FunctionType(word, [word, pointer, word, word])
+        vectorcall = cgutils.get_or_insert_function(builder.module, kind, "PyObject_Vectorcall")
+        return builder.call(vectorcall, [function, places, builder.add(count, one), names])
+
+    word = types.int64
+    return word(word, word, word, word, word), generate
 
 
 @intrinsic
@@ -149,6 +179,19 @@ def tensor_around(tape, data):
     else:
         store_i64(t + tape.data_at, data)
     return t
+
+
+@inline
+def new_meta(tape):
+    """What only some tensors have, as it is at first; 0 without memory."""
+    meta = allocate(tape.meta_class, 0)
+    if meta != 0:
+        for k in range(tape.meta_words):
+            value = load_i64(tape.meta_template + OBJECT + 8 * k)
+            if value != 0:
+                retain(value)
+                store_i64(meta + OBJECT + 8 * k, value)
+    return meta
 
 
 @inline

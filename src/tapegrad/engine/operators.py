@@ -268,8 +268,14 @@ def write_thunks(context, tape, table):
             thunk("backward", BACKWARD, (), 3),
             thunk("item", ITEM, ()),
         )
+        writes = [thunk(f"write.{opcode}", WRITE_RULE, (opcode, count), 4) for opcode, count in OPERATORS]
+        wholes = [thunk(f"write.whole.{which}", WRITE_WHOLE, (which,), 4) for which in range(WHOLE_WRITES)]
+        others = (*others, *wholes, thunk("write.item", WRITE_ITEM, (), 3))
         for k, function in enumerate(others):
             builder.store(builder.ptrtoint(function, word), builder.gep(table, [ir.Constant(word, 2 * RULE_COUNT + k)]))
+        for (opcode, _), function in zip(OPERATORS, writes, strict=True):
+            place = builder.gep(table, [ir.Constant(word, 2 * RULE_COUNT + len(others) + opcode)])
+            builder.store(builder.ptrtoint(function, word), place)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
@@ -278,7 +284,7 @@ def write_thunks(context, tape, table):
 @entry("int64(Tape,int64)")
 def operators(tape, table):
     """Fill a table with C functions: two words a rule (method, reflected form; 0: none), then destructor, `sum`,
-    `backward` and ``x[key]``.
+    `backward` and ``x[key]``, the writes to whole tensors, ``x[key] = value``, and a word a rule (in place).
     """
     write_thunks(tape, table)
     return 0

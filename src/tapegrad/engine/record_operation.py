@@ -102,8 +102,8 @@ def dtype_of_data(tape, data):
 
 
 @inline
-def new_payload(tape, op, inputs, count, attrs):
-    """What the row keeps in Python; 0 without memory."""
+def new_payload(tape, op, count, attrs):
+    """What the row keeps in Python, without shapes and dtypes of the inputs; 0 without memory."""
     payload = allocate(attribute(tape, op, OPERATION_PAYLOAD_CLASS), 0)
     if payload == 0:
         return 0
@@ -115,19 +115,29 @@ def new_payload(tape, op, inputs, count, attrs):
     set_attribute(tape, payload, PAYLOAD_INPUTS, number)
     set_attribute(tape, payload, PAYLOAD_SHAPES, shapes)
     set_attribute(tape, payload, PAYLOAD_DTYPES, dtypes)
-    whole = number != 0 and shapes != 0 and dtypes != 0
-    for k in range(count if whole else 0):
-        data = data_at(tape, inputs, k)
-        shape = shape_of_data(tape, data)
-        if shape == 0 or set_item_of_tuple(shapes, k, shape) != 0:
-            whole = False
-            break
-        if set_item_of_tuple(dtypes, k, dtype_of_data(tape, data)) != 0:
-            whole = False
-            break
-    if not whole:
+    if number == 0 or shapes == 0 or dtypes == 0:
         release(payload)
         return 0
+    return payload
+
+
+@inline
+def describe_input(tape, payload, k, data):
+    """Tell a payload the shape and the dtype of an input; False without memory."""
+    shape = shape_of_data(tape, data)
+    if shape == 0 or set_item_of_tuple(attribute(tape, payload, PAYLOAD_SHAPES), k, shape) != 0:
+        return False
+    return set_item_of_tuple(attribute(tape, payload, PAYLOAD_DTYPES), k, dtype_of_data(tape, data)) == 0
+
+
+@inline
+def payload_of(tape, op, inputs, count, attrs):
+    """What the row of an operation on tensors in a tuple keeps in Python; 0 without memory."""
+    payload = new_payload(tape, op, count, attrs)
+    for k in range(count if payload != 0 else 0):
+        if not describe_input(tape, payload, k, data_at(tape, inputs, k)):
+            release(payload)
+            return 0
     return payload
 
 
@@ -190,7 +200,7 @@ def operation_row(tape, op, inputs, extra, attrs, result):
         number = array_type_number(result)
         if number != FLOAT64 and number != FLOAT32:
             return 0 if number <= UINT64 else UNSUPPORTED  # floats of other widths are refused there
-    payload = new_payload(tape, op, inputs, count, attrs)
+    payload = payload_of(tape, op, inputs, count, attrs)
     if payload == 0:
         clear_error()
         return UNSUPPORTED

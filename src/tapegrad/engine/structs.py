@@ -38,6 +38,7 @@ Tape = struct(
     loops=Column(Loop),
     written=Column(Written),
     fallbacks=WORDS,
+    writing_forms=WORDS,
     kernel_table=WORDS,
     operand_x=types.float64,
     operand_y=types.float64,

@@ -54,7 +54,7 @@ def hand_over(tape, sweep, which):
             source, number, size = adjoint_address(sweep, word), target_type(tape, slot), target_size(tape, slot)
             item, block = 8 if number == FLOAT64 else 4, scratch_block(sweep, 0)
             if mode == ADD:
-                note_written(tape, target)
+                note_written(tape, target, tape.clock)
             plain, rank = array_is_contiguous(target), array_rank(target)
             for start in range(0, size, BLOCK):
                 count = min(BLOCK, size - start)

@@ -185,11 +185,11 @@ def pin(tape, change):
     return tape.pins
 
 
-@entry("int64(Tape,int64)")
-def mark_overwritten(tape, handle):
+@inline
+def note_overwritten(tape, handle):
     """The scalar of this row was changed in place: derivatives that would read it must not run.
 
-    If the row is an alias, the handle goes back to the row behind it, so that old aliases do not gather.
+    If the row is an alias, the handle goes back to the row behind it, so that old aliases do not gather; whether that is so.
     """
     slot = slot_of(tape, handle)
     flags = tape.flags
@@ -202,5 +202,13 @@ def mark_overwritten(tape, handle):
         tape.handle[handle] = behind
         if unhold(tape, slot) == 0:
             note_unreferenced(tape, slot)
+        return True
+    return False
+
+
+@entry("int64(Tape,int64)")
+def mark_overwritten(tape, handle):
+    """The scalar of this row was changed in place."""
+    if note_overwritten(tape, handle):
         call2(tape.give_back, tape, 0)
     return 0

@@ -19,20 +19,26 @@ def find_written(tape, key):
 
 
 @inline
-def note_written(tape, obj):
-    """Note that the memory of an array was written now."""
+def note_written(tape, obj, clock):
+    """Note that the memory of an array was written at a moment of the tape's clock."""
     key = owner(tape.array_type, obj)
     place = find_written(tape, key)
     if place.owner == 0:
         place.owner = key
         tape.written_count += 1
-    place.time = tape.clock
+    place.time = clock
+
+
+@inline
+def written_is_full(tape):
+    """Whether there is no room for one more array."""
+    return 2 * tape.written_count >= tape.written_capacity
 
 
 @entry("int64(Tape,int64)")
 def mark_written(tape, obj):
     """Note that the memory of an array was written now: rows recorded before that saved it are stale."""
-    if 2 * tape.written_count >= tape.written_capacity:
+    if written_is_full(tape):
         return FULL
-    note_written(tape, obj)
+    note_written(tape, obj, tape.clock)
     return 0

@@ -129,6 +129,10 @@ COMPILED = "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __pow
 ASSIGNED = frozenset(f"numpy_arrays.attributes:{name}" for name in ("flat", "imag", "real", "shape"))
 
 
+def _assigned(place: str) -> Any:
+    return look_up("ops.compiled_writes:method_item_assignment")(Array, look_up(place))
+
+
 def _attribute(place: str) -> Any:
     return property(look_up(place), look_up(f"{place}_assigned") if place in ASSIGNED else None)
 
@@ -144,6 +148,7 @@ def _attach() -> None:
             table[public] = make, f"numpy_arrays.{file}:{own or public}"
     table |= {f"__i{name}__": (look_up, f"numpy_arrays.methods:i{name}") for name in IN_PLACE.split()}
     table |= {f"__{name}__": (look_up, f"numpy_arrays.operators:{name}") for name in OPERATORS.split()}
+    table["__setitem__"] = _assigned, "numpy_arrays.indexing:setitem"
     for name, made in table.items():
         setattr(Array, name, Deferred(Array, name, *made))
     for name in COMPARISONS.split():

@@ -91,7 +91,7 @@ def may_go_on_as(x: Array, result: Any) -> bool:
 def go_on_as(x: Array, result: Array) -> Array:
     """The array with the value and the row of a new result: what was recorded of it before has its number in the tape."""
     if not TAPE.tracers:  # to which it is one value more, and no write
-        untracked_values.writes += 1
+        untracked_values.count_write()
     version_of(x).note(int(TAPE.header[CLOCK]))
     x._data = result._data
     x._row, result._row = result._row, x._row

@@ -30,9 +30,9 @@ from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.operator_dispatch import operand_type
 from tapegrad.tensors.tensor import LeafLink, Meta, Tensor, make
 
-__all__ = ["descriptor", "install", "keep", "method_sum"]
+__all__ = ["descriptor", "install", "keep", "method_sum", "when_compiled"]
 
-METH_NOARGS, METH_O, METH_VARARGS_KEYWORDS = 0x0004, 0x0008, 0x0003
+METH_NOARGS, METH_O, METH_VARARGS_KEYWORDS, METH_FASTCALL, METH_FASTCALL_KEYWORDS = 0x0004, 0x0008, 0x0003, 0x0080, 0x0082
 
 # Backward passes after which operators are compiled, where the engine was not built: their Python forms do the same, and a process
 # with few passes is done before the seconds that compiling takes.
@@ -52,6 +52,7 @@ class _MethodDefinition(ctypes.Structure):
 
 _new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(("PyDescr_NewMethod", ctypes.pythonapi))
 _fallbacks, _loops = np.zeros((2, len(RULES), 2), np.int64)  # by opcode, once there is an operator
+_asked: list[tuple[type, Callable[..., Any], Callable[[], Any]]] = []  # methods for which there was only a Python form yet
 _kept: list[Any] = [_fallbacks, _loops]  # memory that the interpreter and the compiled code point to
 
 
@@ -124,12 +125,27 @@ def _use_operators(table: np.ndarray) -> None:
     _use_sum(int(table[2 * len(RULES) + 1]))
     _use_backward(int(table[2 * len(RULES) + 2]))
     header[at.ITEM_THUNK], header[at.ITEM] = int(table[2 * len(RULES) + 3]), kernels.item_method.get()
+    header[at.WRITING_THUNKS] = table.ctypes.data + 8 * (2 * len(RULES) + 4)
+    header[at.WRITE_RULE], header[at.WRITE_WHOLE] = kernels.write_rule.get(), kernels.write_whole.get()
+    header[at.WRITE_ITEM] = kernels.write_item.get()
     plain = {form: (opcode, exchanged) for exchanged, forms in enumerate((FORMS, REFLECTED)) for opcode, form in forms.items()}
     for name, attribute in list(vars(Tensor).items()):
         if callable(attribute) and attribute in plain:
             operator = compiled(*plain[attribute])
             if operator is not None:
                 setattr(Tensor, name, operator)
+    while _asked:
+        owner, form, make = _asked.pop()
+        for name in [name for name, attribute in vars(owner).items() if attribute is form]:
+            setattr(owner, name, make())
+
+
+def when_compiled(owner: type, form: Callable[..., Any], make: Callable[[], Any]) -> Any:
+    """What `make` gives; while there are no compiled operators, a Python form, which gives way to that later."""
+    if TAPE.header[at.OPERATE]:
+        return make()
+    _asked.append((owner, form, make))
+    return form
 
 
 def keep(thing: object) -> int:
@@ -190,7 +206,7 @@ def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
 def install() -> None:
     """Let tensors have their compiled destructor and, where the engine was built or is used a good deal, operators."""
     _prepare_header()
-    table = np.zeros(2 * len(RULES) + 4, np.int64)
+    table = np.zeros(3 * len(RULES) + 5 + at.WHOLE_WRITES, np.int64)
     TAPE.operators(TAPE.address, table.ctypes.data)
     _kept.append(table)
     _outlive_the_modules()

@@ -32,7 +32,7 @@ from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, as_operand, is_recording, make
 from tapegrad.tensors.tracers import current_tracer, writes_operands
 
-__all__ = ["copy_", "fill_", "in_place", "setitem", "written_by", "zero_"]
+__all__ = ["COPY", "FILL", "FILL_TENSOR", "ZERO", "copy_", "fill_", "in_place", "setitem", "written_by", "zero_"]
 
 Array = np.ndarray[Any, Any]
 
@@ -222,10 +222,10 @@ def _many_spread(many: Array, context: Context, shape: tuple[int, ...]) -> Array
 
 
 _SPREAD = (_many_overwritten, _many_spread)
-_ZERO = Structural("ZeroBackward0", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1])
-_FILL = Structural("FillBackward2", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1])
-_FILL_TENSOR = Structural("FillBackward3", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ())), linear=_SPREAD)
-_COPY = Structural(
+ZERO = Structural("ZeroBackward0", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1])
+FILL = Structural("FillBackward2", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1])
+FILL_TENSOR = Structural("FillBackward3", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ())), linear=_SPREAD)
+COPY = Structural(
     "CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])), linear=_SPREAD, takes_stretched=True
 )
 
@@ -273,7 +273,7 @@ def _assigned(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: Ar
 @writes_operands
 def zero_(t: Tensor) -> Tensor:
     """Set every element to zero, in place; returns the tensor."""
-    return _assign(t, _ZERO, (), np.zeros(()), repeats=True)
+    return _assign(t, ZERO, (), np.zeros(()), repeats=True)
 
 
 @writes_operands
@@ -289,15 +289,15 @@ def fill_(t: Tensor, value: Any) -> Tensor:
     if np.ndim(source._data):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {np.ndim(source._data)} dimensions.")
     if is_number(value):
-        return _assign(t, _FILL, (), array_of(source), repeats=True)
-    return _assign(t, _FILL_TENSOR, (source,), array_of(source))
+        return _assign(t, FILL, (), array_of(source), repeats=True)
+    return _assign(t, FILL_TENSOR, (source,), array_of(source))
 
 
 @writes_operands
 def copy_(t: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `other`, broadcast and cast, into the tensor; returns it. `non_blocking` is of no effect."""
     given = as_operand(other)
-    return _assign(t, _COPY, (given,), array_of(given))
+    return _assign(t, COPY, (given,), array_of(given))
 
 
 @writes_operands

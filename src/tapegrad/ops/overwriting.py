@@ -30,7 +30,18 @@ from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import Tensor, array_of, is_leaf, is_recording, make
 from tapegrad.tensors.tracers import current_tracer
 
-__all__ = ["check_graph", "check_writable", "fit", "note_write", "overwrite", "part_of", "replace", "take_row", "without_part"]
+__all__ = [
+    "COPY_SLICES",
+    "check_graph",
+    "check_writable",
+    "fit",
+    "note_write",
+    "overwrite",
+    "part_of",
+    "replace",
+    "take_row",
+    "without_part",
+]
 
 Array = np.ndarray[Any, Any]
 _ADDRESS = TAPE.address
@@ -129,7 +140,7 @@ def replace(t: Tensor, row: int) -> None:
         return
     assert meta is not None
     written = make(t._data, row)
-    result = apply(_COPY_SLICES, (base, written), base._data, meta.replay)
+    result = apply(COPY_SLICES, (base, written), base._data, meta.replay)
     base._row, result._row = result._row, base._row
     if base._meta is not None and base._meta.retained and base._row > 0:
         move_watch(base, result._row)
@@ -174,9 +185,7 @@ def _many_as_part(many: Array, context: Context, shape: tuple[int, ...]) -> Arra
     return whole
 
 
-_COPY_SLICES = Structural(
-    "CopySlices", ((), ()), _copy_slices_vjp, linear=(_many_without_part, _many_as_part), takes_stretched=True
-)
+COPY_SLICES = Structural("CopySlices", ((), ()), _copy_slices_vjp, linear=(_many_without_part, _many_as_part), takes_stretched=True)
 
 
 def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
@@ -220,7 +229,7 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
 
 def note_write(t: Tensor) -> None:
     """Count a write, after which values that were saved from this memory are stale."""
-    untracked_values.writes += 1
+    untracked_values.count_write()
     counter = version_of(t)
     counter.note(int(TAPE.header[CLOCK]))
     if type(t._data) is not float:

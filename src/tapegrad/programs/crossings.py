@@ -84,7 +84,7 @@ class Crossings(KnownValues, Tracer):
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function and follow it; its result."""
-        writes = untracked_values.writes
+        writes = untracked_values.writes()
         with TAPE.claim():
             before, collects = sys.getprofile(), gc.isenabled()
             try:
@@ -97,7 +97,7 @@ class Crossings(KnownValues, Tracer):
                 profile_again(before)
                 if collects:
                     gc.enable()
-        if untracked_values.writes - writes != self._written:
+        if untracked_values.writes() - writes != self._written:
             self.refuse("it writes into an array")
         return result
 

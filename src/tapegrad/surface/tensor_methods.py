@@ -54,11 +54,21 @@ def _of_tensors(name: str, function: Any) -> Any:
     return call
 
 
+def _handing_on(name: str) -> Any:
+    """A method as a function, whichever it is when it is called: compiled methods take the place of their Python forms later."""
+
+    @functools.wraps(getattr(Tensor, name))
+    def call(t: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return getattr(Tensor, name)(t, *args, **kwargs)
+
+    return call
+
+
 @functools.cache  # one function, wherever it is asked for
 def public(name: str) -> Any:
     """The package's function of a name."""
     if name in METHODS:
-        return _of_tensors(name, getattr(Tensor, name))
+        return _of_tensors(name, _handing_on(name))
     if name not in PLACES:
         return FUNCTIONS[_RULES[name]]
     function = look_up(PLACES[name])
@@ -152,10 +162,6 @@ IN_OTHER_FILES: dict[str, str] = {
     "get_device": "surface.attributes:get_device",
     "data_ptr": "surface.attributes:data_ptr",
     "_is_view": "surface.attributes:is_view",
-    "zero_": "ops.in_place:zero_",
-    "fill_": "ops.in_place:fill_",
-    "copy_": "ops.in_place:copy_",
-    "__setitem__": "ops.in_place:setitem",
     "__repr__": "surface.attributes:describe",
     "__str__": "surface.attributes:describe",
     "_repr_html_": "surface.html_tables:tensor_table",
@@ -183,7 +189,6 @@ IN_OTHER_FILES: dict[str, str] = {
     "element_size": "surface.attributes:itemsize",
     "type_as": "surface.questions:type_as",
     "fill_diagonal_": "ops.diagonals:fill_diagonal_",
-    "__getitem__": "ops.indexing:getitem",
     "__format__": "surface.conversions:as_format",
     "__bool__": "surface.conversions:as_bool",
     "__float__": "surface.conversions:as_float",
@@ -217,6 +222,24 @@ def _compare(name: str) -> Any:
 
 
 def _in_place(name: str) -> Any:
+    """The in-place method of a rule, whatever its name: it may have options that the rule does not have."""
+    form = _scaled if name in ("add", "sub") else _plainly if name in ("div", "round") else _of_rule
+    return look_up("ops.compiled_writes:method_of_rule")(f"{name}_", name, form(name))
+
+
+def _filled(name: str) -> Any:
+    return look_up("ops.compiled_writes:method_of_whole")(name, _named(f"ops.in_place:{name}"))
+
+
+def _assigned(place: str) -> Any:
+    return look_up("ops.compiled_writes:method_item_assignment")(Tensor, _named(place))
+
+
+def _taken(place: str) -> Any:
+    return look_up("ops.compiled_items:method_item_of_tensors")(_named(place))
+
+
+def _of_rule(name: str) -> Any:
     function = look_up("ops.in_place:in_place")(OPCODES[name])
     function.__name__ = f"{name}_"
     function.__doc__ = f"In-place form of `tapegrad.{name}`: writes into the tensor and returns it."
@@ -234,8 +257,9 @@ def _written(name: str) -> Any:
     return operate
 
 
-def _scaled_in_place(name: str) -> Any:
-    function, scaled = _in_place(name), look_up("ops.arithmetic:scaled")
+@functools.cache
+def _scaled(name: str) -> Any:
+    function, scaled = _of_rule(name), look_up("ops.arithmetic:scaled")
 
     def operate(t: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
         result: Tensor = function(t, scaled(other, alpha, t))
@@ -250,9 +274,10 @@ def _written_copy(name: str) -> Any:
     return look_up("ops.in_place_copies:writes")(f"{name}_", _method(name), into)
 
 
+@functools.cache
 def _plainly(name: str) -> Any:
     """The in-place form of a rule, which is the quicker one, unless options ask for more than the rule."""
-    rule, with_options = _in_place(name), _written(name)
+    rule, with_options = _of_rule(name), _written(name)
 
     def operate(t: Tensor, *others: Any, **options: Any) -> Tensor:
         result: Tensor = with_options(t, *others, **options) if options else rule(t, *others)
@@ -377,12 +402,15 @@ def _on_demand() -> Made:
     table |= {f"{alias}_": (_in_place, name) for alias, name in ALIASES.items() if f"{name}_" in table}
     table |= {f"__i{operator}__": (_in_place, name) for operator, name in IN_PLACE_OPERATORS.items()}
     table |= {f"{name}_": (_written, name) for name in WRITTEN}
-    table |= {f"{name}_": (_plainly, name) for name in ("div", "round")}
+    table |= {f"{name}_": (_in_place, name) for name in ("div", "round")}
     table |= {f"{name}_": (_written_copy, name) for name in WRITTEN_COPIES}
     table |= {name: (_named, f"ops.in_place_shapes:{name}") for name in IN_PLACE_VIEWS}
     for name in ("add", "sub"):
-        table[f"{name}_"] = table[f"__i{name}__"] = _scaled_in_place, name
+        table[f"__i{name}__"] = _in_place, name
     table |= {"subtract_": table["sub_"], "where": (_where, "ops.arithmetic:where"), "sum": (_sum, "sum")}
+    table |= {name: (_filled, name) for name in ("zero_", "fill_", "copy_")}
+    table["__setitem__"] = _assigned, "ops.in_place:setitem"
+    table["__getitem__"] = _taken, "ops.indexing:getitem"
     table |= {name: (_named, place) for name, place in IN_OTHER_FILES.items()}
     table |= {name: (_property, places) for name, places in PROPERTIES.items()}
     return table | _operators()

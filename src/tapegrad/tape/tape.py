@@ -184,6 +184,8 @@ class Tape(Columns):
             self.header[at.SUMS_READY] = 1
         if name == "view_row":
             self.header[at.ITEMS_READY] = 1
+        if name == "operation_row":
+            self.header[at.HOSTS_READY] = 1
         if name == "new_anchor":
             self._compiled("drop_anchor")  # the collector may ask for it at any moment from now on
         entry = getattr(self.kernels, OTHER_NAMES.get(name, name)).get()

@@ -31,6 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ADDRESS = TAPE.address
 TAPE.header[at.OFFSETS + at.MODES_ENABLED] = offset_of(ThreadModes(), "enabled")
 TAPE.header[at.OFFSETS + at.TAPE_RECORDING_OFF] = offset_of(TAPE, "recording_off")
+TAPE.header[at.OFFSETS + at.TAPE_VERSIONS], TAPE.versions = offset_of(TAPE, "versions"), {}
 GENERATOR = 0x20  # code flag; importing `inspect` for it would double the cost of this module
 
 

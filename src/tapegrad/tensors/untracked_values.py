@@ -11,15 +11,19 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from tapegrad.engine.layout import WRITES
 from tapegrad.frames import calling_frame
+from tapegrad.tape.tape import TAPE, words_of
 
-__all__ = ["Places", "at_depth", "compared", "depth", "is_stored", "leaves_around", "note", "pass_on", "watched"]
+__all__ = [
+    "Places", "at_depth", "compared", "count_write", "depth", "is_stored", "leaves_around", "note", "pass_on", "watched", "writes",
+]  # fmt: skip
 
 T = TypeVar("T")
 
 in_use = False  # whether a call ever wanted to know: `Tensor.item` looks here first
 decisions_in_use = False  # the same for what is compared, which fewer calls ask for
-writes = 0  # into memory of tensors, of all threads: a call during which there were some looks whether it needs what was there
+_header = words_of(TAPE.header)
 _STORE = dis.opmap["STORE_SUBSCR"]
 
 
@@ -50,6 +54,18 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+
+
+def writes() -> int:
+    """How many writes into memory of tensors there were, of all threads: a call during which there were some looks whether it needs
+    what was there.
+    """
+    return _header[WRITES]
+
+
+def count_write() -> None:
+    """Count a write."""
+    _header[WRITES] += 1
 
 
 def depth() -> int:
