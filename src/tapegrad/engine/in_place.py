@@ -19,7 +19,6 @@ from tapegrad.engine.memory import (
     float_value,
     is_float,
     load_f64,
-    owner,
     release,
     retain,
     store_f64,
@@ -45,8 +44,9 @@ from tapegrad.engine.write_operands import (
     adopt_value,
     copy_doubles,
     given_number,
-    has_handle,
+    is_same_operand,
     is_same_target,
+    shares_memory,
     tracked_handle,
     way_payload,
 )
@@ -68,7 +68,7 @@ from tapegrad.engine.written_targets import (
 @inline
 def way_to_combine(tape, opcode, a, b):
     """Whether an array can be combined with another one into its own place: 1 element by element, 2 stretched, 0 not."""
-    if type_of(b) != tape.array_type or not is_block(tape, b) or owner(tape.array_type, a) == owner(tape.array_type, b):
+    if type_of(b) != tape.array_type or not is_block(tape, b) or shares_memory(tape, a, b):
         return 0
     if same_shape(a, b):
         return 1
@@ -132,7 +132,7 @@ def held_array_written(tape, opcode, count, t, base, data, y, b, tracking, how):
     if payload == 0:
         return 0
     done = 0
-    if is_same_target(tape, t, tracking, data, base, tracked) and has_handle(tape, count, y, tracking, y_handle):
+    if is_same_target(tape, t, tracking, data, base, x_handle, tracked) and is_same_operand(tape, count, y, b, tracking, y_handle):
         done = array_written_now(tape, opcode, count, t, base, data, b, x_handle, y_handle, payload, how)
     release(payload)
     return done
@@ -229,7 +229,7 @@ def number_written(tape, opcode, count, t, y, other, tracking):
     tracked = x_handle > 0 or y_handle > 0
     if held == 0 or not is_float(tape, held) or (tracked and tape.scalars_ready == 0):
         return 0
-    if not has_handle(tape, count, y, tracking, y_handle):
+    if not is_same_operand(tape, count, y, other, tracking, y_handle):
         return 0
     x = float_value(held)
     y_value = float_value(other) if count == 2 else x

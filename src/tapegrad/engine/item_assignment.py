@@ -38,7 +38,14 @@ from tapegrad.engine.record_operation import describe_input, new_payload
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.structs import words_at
 from tapegrad.engine.whole_writes import filled, is_copied
-from tapegrad.engine.write_operands import copy_doubles, given_number, has_handle, is_same_target, slices_payload, tracked_handle
+from tapegrad.engine.write_operands import (
+    copy_doubles,
+    given_number,
+    is_same_operand,
+    is_same_target,
+    slices_payload,
+    tracked_handle,
+)
 from tapegrad.engine.written_targets import (
     abandon,
     base_of,
@@ -178,7 +185,9 @@ def part_of_base_written(tape, t, base, data, part, name, key, value, source, tr
         payload, way = part_payloads(tape, t, base, part, source, key)
         if payload == 0:
             return 0
-    if is_same_target(tape, t, tracking, data, base, tracked) and has_handle(tape, 2, value, tracking, y_handle):
+    if is_same_target(tape, t, tracking, data, base, x_handle, tracked) and is_same_operand(
+        tape, 2, value, source, tracking, y_handle
+    ):
         done = part_written_now(tape, t, base, data, part, name, value, source, payload, way, x_handle, y_handle)
     release_any(payload)
     release_any(way)
@@ -188,17 +197,16 @@ def part_of_base_written(tape, t, base, data, part, name, key, value, source, tr
 @inline
 def value_written(tape, t, data, part, name, key, value, tracking):
     """Write a number or a tensor to a part of an array; as `part_written_now` answers."""
+    source = data_of(tape, value) if is_operand(tape, value) else 0
+    is_array = is_array_of_doubles(tape, source)
+    if is_array and tracking > 0 and is_that_part(tape, t, source, part, value):
+        return counted_only(tape, t)
     number = given_number(tape, value)
     if number != 0:
         done = part_written(tape, t, data, part, name, key, value, number, tracking)
         release(number)
         return done
-    if not is_operand(tape, value) or not is_array_of_doubles(tape, data_of(tape, value)):
-        return 0
-    source = data_of(tape, value)
-    if tracking > 0 and is_that_part(tape, t, source, part, value):
-        return counted_only(tape, t)
-    if not array_is_contiguous(part) or not is_copied(tape, part, source):
+    if not is_array or not array_is_contiguous(part) or not is_copied(tape, part, source):
         return 0
     retain(source)
     done = part_written(tape, t, data, part, name, key, value, source, tracking)

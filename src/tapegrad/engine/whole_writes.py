@@ -4,7 +4,7 @@ from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.items import release_any
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import array_data, array_size, call2, float_value, is_float, owner, release, retain
+from tapegrad.engine.memory import array_data, array_size, call2, float_value, is_float, release, retain
 from tapegrad.engine.objects import call_method_form, clear_error, data_of, handle_of, type_of
 from tapegrad.engine.operator_results import is_block, recording, same_shape
 from tapegrad.engine.record_operation import describe_input, new_payload
@@ -14,8 +14,9 @@ from tapegrad.engine.write_operands import (
     adopt_value,
     copy_doubles,
     given_number,
-    has_handle,
+    is_same_operand,
     is_same_target,
+    shares_memory,
     tracked_handle,
     way_payload,
 )
@@ -108,7 +109,9 @@ def whole_on_held_array(tape, op, inputs, t, base, data, value, source, tracking
     done = 0
     if tracked and not described:
         clear_error()
-    elif is_same_target(tape, t, tracking, data, base, tracked) and has_handle(tape, inputs, value, tracking, y_handle):
+    elif is_same_target(tape, t, tracking, data, base, x_handle, tracked) and is_same_operand(
+        tape, inputs, value, source, tracking, y_handle
+    ):
         done = whole_written_now(tape, op, inputs, t, base, data, value, source, payload, way, x_handle, y_handle)
     release(way)
     release_any(payload)
@@ -120,7 +123,7 @@ def is_copied(tape, data, source):
     """Whether an array's elements can be copied to another one's in their order."""
     if type_of(source) != tape.array_type or not is_block(tape, source) or not same_shape(data, source):
         return False
-    return owner(tape.array_type, data) != owner(tape.array_type, source)
+    return not shares_memory(tape, data, source)
 
 
 @inline

@@ -3,7 +3,19 @@
 from tapegrad.compilation.jit import inline
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import float_value, is_float, load_i64, release, retain
+from tapegrad.engine.memory import (
+    array_data,
+    array_rank,
+    array_size,
+    array_type_number,
+    bits_of,
+    float_value,
+    is_float,
+    load_i64,
+    owner,
+    release,
+    retain,
+)
 from tapegrad.engine.new_leaves import register_new
 from tapegrad.engine.objects import attribute, change_attribute, clear_error, data_of, handle_of, is_subtype, new_float, type_of
 from tapegrad.engine.operator_results import number_in
@@ -54,9 +66,31 @@ def tracked_handle(tape, value, tracking):
 
 
 @inline
-def has_handle(tape, count, value, tracking, handle):
-    """Whether a second operand, if there is one, still has this handle."""
-    return count == 1 or tracked_handle(tape, value, tracking) == handle
+def has_data(tape, value, given):
+    """Whether an operand still has the data that were taken from it, which may be a number out of an array."""
+    data = data_of(tape, value)
+    if data == given or not is_float(tape, given):
+        return data == given
+    if data == 0 or is_float(tape, data) or array_rank(data) != 0 or array_type_number(data) != FLOAT64:
+        return False
+    return load_i64(array_data(data)) == bits_of(float_value(given))
+
+
+@inline
+def is_same_operand(tape, count, value, given, tracking, handle):
+    """Whether code that ran meanwhile has left a second operand, if there is one, as it was."""
+    if count == 1 or not is_operand(tape, value):
+        return True
+    return tracked_handle(tape, value, tracking) == handle and has_data(tape, value, given)
+
+
+@inline
+def shares_memory(tape, a, b):
+    """Whether two arrays in C order may have memory in common; owners differ where it came to NumPy twice."""
+    if owner(tape.array_type, a) == owner(tape.array_type, b):
+        return True
+    start, other = array_data(a), array_data(b)
+    return start < other + 8 * array_size(b) and other < start + 8 * array_size(a)
 
 
 @inline
@@ -104,8 +138,10 @@ def way_payload(tape, t, base, data, tracked):
 
 
 @inline
-def is_same_target(tape, t, tracking, data, base, tracked):
+def is_same_target(tape, t, tracking, data, base, handle, tracked):
     """Whether code that ran meanwhile has left a target as it was, and its row can be followed."""
     if data_of(tape, t) != data or base_of(tape, t) != base or not is_target(tape, t, tracking):
+        return False
+    if tracking > 0 and handle_of(tape, t) != handle:
         return False
     return not tracked or base == t or (handle_of(tape, t) > 0 and handle_of(tape, base) > 0)

@@ -251,7 +251,7 @@ def follow(tape, base, count):
 @inline
 def has_room_for(tape, views):
     """Whether there is room for the rows of a write and of so many views."""
-    return not (refuse(tape, 16 + 4 * views, 512 + 128 * views) or tape.saved_bytes > tape.saved_limit)
+    return not (refuse(tape, 16 + 4 * views, 512 + 256 * views) or tape.saved_bytes > tape.saved_limit)
 
 
 @inline
