@@ -33,6 +33,16 @@ def test_part_that_an_operator_has_written_is_not_copied_into_its_own_place(key:
     assert y._version == 2
 
 
+def test_part_of_a_view_whose_base_was_untracked_meanwhile_is_refused() -> None:
+    x = tg.tensor([[1.5, 2.5]], requires_grad=True)
+    row = x[0]
+    x.requires_grad_(False)
+    part = row[:1]
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        row[:1] = part
+    assert row._version == 0
+
+
 WRITES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
     "add": (lambda t, o: t.add_(o), lambda a, b: a + b),
     "mul": (lambda t, o: t.mul_(o), lambda a, b: a * b),

@@ -85,6 +85,8 @@ def is_that_part(tape, t, source, part, value):
     """Whether a value is the very part that it is assigned to, as after ``x[key] *= 2``."""
     if not is_operand(tape, value) or base_of(tape, value) != base_of(tape, t) or value == base_of(tape, t):
         return False
+    if (handle_of(tape, t) == 0) != (handle_of(tape, base_of(tape, t)) == 0):
+        return False
     meta = load_i64(value + tape.meta_at)
     if attribute(tape, meta, META_MADE_WITHOUT_GRAD) != tape.no_text or array_data(source) != array_data(part):
         return False
