@@ -259,6 +259,25 @@ def test_values_in_a_dict() -> None:
     assert bits(found["b"]) == bits(X[0] + 1.0)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_arrays_without_dimensions_keep_their_dtype(dtype: Any) -> None:
+    def f(x: Any) -> Any:
+        return np.where(x[0] > 0.0, x[0] * x[1], x[1]), x[..., 1], x[:1].reshape(())
+
+    p, x = tg.program(f), X.astype(dtype)
+    for _ in range(4):
+        found = p(x)
+        p.compile()
+    assert bits(found) == bits(f(x))
+
+
+def test_functions_without_results() -> None:
+    p = tg.program(lambda x: ())
+    for _ in range(4):
+        assert p(X) == ()
+        p.compile()
+
+
 def test_a_guard_that_fails_takes_the_other_path() -> None:
     def f(x: Any) -> Any:
         return x[0] * x[1] if x[0] > 0.0 else x[2] * x[2] * x[0]
