@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -182,6 +183,27 @@ def test_other_arguments_are_other_calls(x: Any) -> None:
         result = found[name](x)
         assert type(result) is type(expected)
         np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+def test_a_dtype_that_is_gone_is_not_taken_for_another_one_in_its_place() -> None:
+    def f(x: Any) -> Any:
+        return x[0] * x[1] * x[2]
+
+    program, v = tg.program(f), V.astype(np.dtype(np.float64, metadata={"unit": "m"}))
+    for _ in range(4):
+        tg.hvp(program, X, v)
+        program.compile()
+    assert program._direct["hvp", 0].call is not None
+    place = id(v.dtype)
+    del v
+    gc.collect()
+    kept = []
+    for _ in range(10_000):
+        kept.append(np.dtype(np.float64).newbyteorder(">"))
+        if id(kept[-1]) == place:
+            break
+    v = V.astype(kept[-1])
+    assert bits(tg.hvp(program, X, v)) == bits(tg.hvp(f, X, v))
 
 
 def test_one_array_twice_is_another_call() -> None:
