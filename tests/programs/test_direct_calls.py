@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -184,6 +185,27 @@ def test_other_arguments_are_other_calls(x: Any) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
+def test_a_dtype_that_is_gone_is_not_taken_for_another_one_in_its_place() -> None:
+    def f(x: Any) -> Any:
+        return x[0] * x[1] * x[2]
+
+    program, v = tg.program(f), V.astype(np.dtype(np.float64, metadata={"unit": "m"}))
+    for _ in range(4):
+        tg.hvp(program, X, v)
+        program.compile()
+    assert program._direct["hvp", 0].call is not None
+    place = id(v.dtype)
+    del v
+    gc.collect()
+    kept = []
+    for _ in range(10_000):
+        kept.append(np.dtype(np.float64).newbyteorder(">"))
+        if id(kept[-1]) == place:
+            break
+    v = V.astype(kept[-1])
+    assert bits(tg.hvp(program, X, v)) == bits(tg.hvp(f, X, v))
+
+
 def test_one_array_twice_is_another_call() -> None:
     def f(x: Any, y: Any) -> Any:
         return (x * y)[0] if x is y else (x + y)[0]
@@ -257,6 +279,25 @@ def test_values_in_a_dict() -> None:
     assert list(found) == ["a", "b"]
     assert bits(found["a"]) == bits(X * 2.0)
     assert bits(found["b"]) == bits(X[0] + 1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_arrays_without_dimensions_keep_their_dtype(dtype: Any) -> None:
+    def f(x: Any) -> Any:
+        return np.where(x[0] > 0.0, x[0] * x[1], x[1]), x[..., 1], x[:1].reshape(())
+
+    p, x = tg.program(f), X.astype(dtype)
+    for _ in range(4):
+        found = p(x)
+        p.compile()
+    assert bits(found) == bits(f(x))
+
+
+def test_functions_without_results() -> None:
+    p = tg.program(lambda x: ())
+    for _ in range(4):
+        assert p(X) == ()
+        p.compile()
 
 
 def test_a_guard_that_fails_takes_the_other_path() -> None:

@@ -157,3 +157,17 @@ def test_points_with_numbers_of_their_own_are_those_of_calls() -> None:
         found = tg.grad(program).map(points, 0.3)
         assert bits(found) == bits(np.stack([tg.grad(function)(x, 0.3) for x in points]))
         program.compile()
+
+
+@each("name", FUNCTIONS)
+@each("argnums", [None, 1, (0, 1)])
+def test_values_are_those_of_calls_where_drivers_take_the_number_for_one_of_float64(name: str, argnums: Any) -> None:
+    def function(n: Any, x: Any) -> Any:
+        return FUNCTIONS[name](x, n)
+
+    program = tg.program(function)
+    for n in (0.5, 0.5, 0.1, 0.3):
+        if argnums is not None:
+            tg.grad(program, argnums)(n, X)  # whose path values may take, too
+        assert bits(program(n, X)) == bits(function(n, X))
+        program.compile()

@@ -192,7 +192,7 @@ class Crossings(KnownValues, Tracer):
         self._entry, self._explained, self._given, self._tensors = frame, 0, given, tensors
         self._contents = [(one, one.copy()) for one in given or () if issubclass(type(one), np.ndarray)]
         self.places_are_given = places_are_given
-        if self.python_numbers:
+        if self.all_python_numbers:
             self.look_at_operands(frame.f_code, variables_of(frame))
 
     def _settings(self, frame: FrameType, known: dict[str, Any]) -> list[Any]:

@@ -93,7 +93,7 @@ def _result(code: Any, trace: Trace, what: str, many: bool) -> tuple[list[str], 
         kinds, structure = trace.kinds_of_results(), trace.structure
     else:
         kinds, structure = made.kinds, as_asked(made, many).structure
-    if kinds is None or len(kinds) != len(code.results) or (what == "hvp" and (structure is not None or kinds != [np.ndarray])):
+    if not kinds or len(kinds) != len(code.results) or (what == "hvp" and (structure is not None or kinds != [np.ndarray])):
         return None
     if what != "value" and not all(map(_has_dtype, made.leaves, code.results)):
         return None

@@ -44,11 +44,15 @@ class KnownValues:
         Whether all that is in the way is that such a number is none of float64.
     python_numbers : PythonNumbers
         Which of the numbers are Python's own.
+    all_python_numbers : PythonNumbers
+        The same with those that are differentiated by, which drivers take for numbers of float64.
+    has_other_value : bool
+        Whether one of these meets float32, where the function itself gives another value than under a driver.
     """
 
     __slots__ = (
-        "__weakref__", "_by_data", "_by_slot", "fixes_numbers", "handles", "kept", "link", "places_are_given", "python_numbers",
-        "refused", "steps", "values",
+        "__weakref__", "_by_data", "_by_slot", "all_python_numbers", "fixes_numbers", "handles", "has_other_value", "kept", "link",
+        "places_are_given", "python_numbers", "refused", "steps", "values",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -59,8 +63,8 @@ class KnownValues:
         self.refused, self.places_are_given, self.link = "", False, "same"
         self._by_slot: dict[int, Value] = {}
         self._by_data: dict[int, Value] = {}
-        self.python_numbers = PythonNumbers()
-        self.fixes_numbers = False
+        self.python_numbers, self.all_python_numbers = PythonNumbers(), PythonNumbers()
+        self.fixes_numbers = self.has_other_value = False
 
     def refuse(self, why: str) -> None:
         """Say why the call cannot be run again; the first reason is kept."""
@@ -132,7 +136,9 @@ class KnownValues:
 
     def look_at_operands(self, code: CodeType, values: dict[str, Any]) -> None:
         """Refuse an operation in whose dtype a number of Python's has no say."""
-        numbers = self.python_numbers
+        numbers, all_numbers = self.python_numbers, self.all_python_numbers
+        if all_numbers and not self.has_other_value and code.co_name not in CONVERTING:
+            self.has_other_value = all_numbers.meet_fewer_digits(inside(values), self.steps, self._known_of)
         if numbers and code.co_name not in CONVERTING and numbers.meet_fewer_digits(inside(values), self.steps, self._known_of):
             self.fixes_numbers |= not self.refused
             self.refuse(

@@ -34,9 +34,10 @@ class QuickCall:
         Which is all that runs; None if there is more to do.
     """
 
-    __slots__ = ("_expected", "_run", "code", "place")
+    __slots__ = ("_expected", "_kinds", "_run", "code", "place")
 
     def __init__(self, made: Any, kinds: Sequence[Kind]) -> None:
+        self._kinds = kinds  # the dtypes live as long as their addresses are compared
         words = [len(kinds)]
         for (kind, shape, dtype), (place, count) in zip(kinds, made.places(), strict=True):
             lengths = shape or ()

@@ -52,6 +52,7 @@ def recorded_call(
     of_python: set[int] | None = None if is_fixed else set()
     given_args = [value if k in argnums else wrapped(value, of_python) for k, value in enumerate(arguments)]
     named = {name: wrapped(value, of_python) for name, value in kwargs.items()}
+    numbers = {id(leaf) for leaf, kind in zip(made.leaves, made.kinds, strict=True) if kind is float} | (of_python or set())
     inputs: list[Value] = []
     found: list[Any] = []
     given_live = [] if live is None else [wrapped(value, of_python) for value in live.values()]
@@ -66,6 +67,8 @@ def recorded_call(
             inputs.append(value)
             if of_python is not None and id(t) in of_python:
                 recorder.python_numbers.add(value)
+            if id(t) in numbers:
+                recorder.all_python_numbers.add(value)
             if value.array is not None:
                 recorder.given_arrays.append(value)
     given = containers_in((given_args, named))

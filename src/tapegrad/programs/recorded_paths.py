@@ -155,7 +155,7 @@ class RecordedPaths(KeyedPaths):
                 except Exception:
                     own = Own(None, True)
         if are_alike(plain_tree(made.output), plain_tree(own.value)):
-            return Results(recorder, made, own.value, own.has_types)
+            return Results(recorder, made, own.value, own.has_types and not recorder.has_other_value)
         recorder.refuse("with the arguments themselves it gives another value than with arrays in their places")
         return None
 

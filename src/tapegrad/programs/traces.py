@@ -129,7 +129,7 @@ class Trace:
         self.made.matrix = None if what == "value" else parts.pop()
         if split_kind(what)[0] in ("jvp", "hvp"):  # without values
             return
-        for (t, place, _), own in zip(self._results, parts or [value], strict=True):
+        for (t, place, _), own in zip(self._results, parts or [value][: len(self._results)], strict=True):
             place.array[...] = own
             if type(t._data) is float:
                 t._data = own
@@ -236,6 +236,8 @@ class Trace:
         for _, value, kind in self._results if self.has_value else ():
             array = value.array
             if kind is Tensor or (array.ndim and (kind is not np.ndarray or not array.flags.c_contiguous)):
+                return None
+            if kind is np.ndarray and not array.ndim and array.dtype != np.float64:  # of which code has a number of float64
                 return None
             kinds.append(kind if array.ndim or kind in (float, np.ndarray) else array.dtype.type)
         return kinds if self.has_value else None
