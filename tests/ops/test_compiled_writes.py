@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loaded_writes import warm
 
 import tapegrad as tg
 from tapegrad.tape.tape import TAPE
@@ -28,17 +29,6 @@ KEYS: tuple[Any, ...] = (
     (slice(None), -1),
     (slice(0, 1), slice(None)),
 )
-
-
-def warm() -> None:
-    """Let everything be loaded that compiled writes need."""
-    x = tg.tensor([1.0, 2.0], requires_grad=True)
-    for _ in range(2):
-        y = x.clone()
-        y.zero_()
-        y[0] = x[1]
-        y[:1] *= 2.0
-        y.sum().backward()
 
 
 def bits(t: Any) -> bytes:

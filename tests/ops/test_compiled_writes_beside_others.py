@@ -6,22 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loaded_writes import warm
 
 import tapegrad as tg
 
 
 @pytest.fixture(autouse=True)
 def loaded() -> None:
-    """Let everything be loaded that compiled writes need."""
-    x = tg.tensor([1.0, 2.0], requires_grad=True)
-    for _ in range(2):
-        y = x.clone()
-        y.zero_()
-        y[0] = x[1]
-        y[:1] *= 2.0
-        number = y.sum()
-        number.mul_(2.0)
-        number.backward()
+    warm()
 
 
 @pytest.mark.parametrize("key", [0, -1, (), slice(None), slice(0, 1)], ids=str)

@@ -8,50 +8,26 @@ from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.items import name_of_part, release_any, way_to, whole_key
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import (
-    array_data,
-    array_dimensions,
-    array_is_contiguous,
-    array_rank,
-    array_size,
-    array_strides,
-    call2,
-    float_value,
-    is_float,
-    load_i64,
-    release,
-    retain,
-    store_f64,
-)
-from tapegrad.engine.objects import (
-    attribute,
-    call_method_form,
-    change_attribute,
-    clear_error,
-    data_of,
-    handle_of,
-    item_of,
-    type_of,
-)
+from tapegrad.engine.memory import array_data, array_is_contiguous, array_rank, array_size, array_strides, load_i64, release, retain
+from tapegrad.engine.objects import attribute, call_method_form, change_attribute, clear_error, data_of, handle_of, item_of, type_of
 from tapegrad.engine.operator_results import recording, same_shape
 from tapegrad.engine.record_operation import describe_input, new_payload
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.structs import words_at
-from tapegrad.engine.whole_writes import filled, is_copied
+from tapegrad.engine.whole_writes import is_copied
 from tapegrad.engine.write_operands import (
-    copy_doubles,
     given_number,
     is_same_operand,
     is_same_target,
     slices_payload,
     tracked_handle,
+    written_and_followed,
 )
 from tapegrad.engine.written_targets import (
     abandon,
     base_of,
     count_write,
     counts_writes,
-    follow,
     gather_row,
     go_on_from,
     has_room_for,
@@ -62,22 +38,6 @@ from tapegrad.engine.written_targets import (
     next_count,
     views_that_follow,
 )
-
-
-@inline
-def fill_part(part, number):
-    """Write one number into all elements of an array, however they stand."""
-    if array_is_contiguous(part):
-        filled(part, number)
-        return
-    rank, value = array_rank(part), float_value(number)
-    for place in range(array_size(part)):
-        address, rest = array_data(part), place
-        for d in range(rank - 1, -1, -1):
-            extent = array_dimensions(part)[d]
-            address += (rest % extent) * array_strides(part)[d]
-            rest = rest // extent
-        store_f64(address, value)
 
 
 @inline
@@ -125,15 +85,7 @@ def part_written_now(tape, t, base, data, part, name, value, source, payload, wa
     if tracked and not part_rows(tape, base, data, part, name, value, payload, way, x_handle, y_handle):
         release(number)
         return 0
-    count_write(tape, t, number, clock)
-    if is_float(tape, source):
-        fill_part(part, source)
-    else:
-        copy_doubles(array_data(source), array_data(part), array_size(part))
-    if tracked:
-        follow(tape, base, views)
-        call2(tape.give_back, tape, 0)
-    return 1
+    return written_and_followed(tape, t, base, views, number, clock, source, part, tracked)
 
 
 @inline

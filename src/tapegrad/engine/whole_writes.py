@@ -4,28 +4,26 @@ from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.items import release_any
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import array_data, array_size, call2, float_value, is_float, release, retain
+from tapegrad.engine.memory import array_size, release, retain
 from tapegrad.engine.objects import call_method_form, clear_error, data_of, handle_of, type_of
 from tapegrad.engine.operator_results import is_block, recording, same_shape
 from tapegrad.engine.record_operation import describe_input, new_payload
 from tapegrad.engine.record_scalars import operand_row
-from tapegrad.engine.structs import doubles_at, words_at
+from tapegrad.engine.structs import words_at
 from tapegrad.engine.write_operands import (
     adopt_value,
-    copy_doubles,
     given_number,
     is_same_operand,
     is_same_target,
     shares_memory,
     tracked_handle,
     way_payload,
+    written_and_followed,
 )
 from tapegrad.engine.written_targets import (
     abandon,
     base_of,
-    count_write,
     counts_writes,
-    follow,
     has_room_for,
     hosted_row,
     is_target,
@@ -45,14 +43,6 @@ def whole_operation(tape, which, value):
 
 
 @inline
-def filled(data, number):
-    """Write one number into all elements of an array in C order."""
-    z, value = doubles_at(array_data(data)), float_value(number)
-    for j in range(array_size(data)):
-        z[j] = value
-
-
-@inline
 def whole_written_now(tape, op, inputs, t, base, data, value, source, payload, way, x_handle, y_handle):
     """Write a number, or the elements of another array, when all objects are there; as `array_written` answers."""
     tracked = x_handle > 0 or y_handle > 0
@@ -69,15 +59,7 @@ def whole_written_now(tape, op, inputs, t, base, data, value, source, payload, w
             abandon(tape, slot)
             release(number)
             return 0
-    count_write(tape, t, number, clock)
-    if is_float(tape, source):
-        filled(data, source)
-    else:
-        copy_doubles(array_data(source), array_data(data), array_size(data))
-    if tracked:
-        follow(tape, base, views)
-        call2(tape.give_back, tape, 0)
-    return 1
+    return written_and_followed(tape, t, base, views, number, clock, source, data, tracked)
 
 
 @inline

@@ -5,16 +5,21 @@ from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_data,
+    array_dimensions,
+    array_is_contiguous,
     array_rank,
     array_size,
+    array_strides,
     array_type_number,
     bits_of,
+    call2,
     float_value,
     is_float,
     load_i64,
     owner,
     release,
     retain,
+    store_f64,
 )
 from tapegrad.engine.new_leaves import register_new
 from tapegrad.engine.objects import attribute, change_attribute, clear_error, data_of, handle_of, is_subtype, new_float, type_of
@@ -22,7 +27,7 @@ from tapegrad.engine.operator_results import number_in
 from tapegrad.engine.operators import float_from
 from tapegrad.engine.record_operation import describe_input, new_payload
 from tapegrad.engine.structs import doubles_at
-from tapegrad.engine.written_targets import base_of, go_on_from, hosted_row, is_operand, is_target
+from tapegrad.engine.written_targets import base_of, count_write, follow, go_on_from, hosted_row, is_operand, is_target
 
 
 @inline
@@ -145,3 +150,41 @@ def is_same_target(tape, t, tracking, data, base, handle, tracked):
     if tracking > 0 and handle_of(tape, t) != handle:
         return False
     return not tracked or base == t or (handle_of(tape, t) > 0 and handle_of(tape, base) > 0)
+
+
+@inline
+def fill_whole(data, number):
+    """Write one number into all elements of an array in C order."""
+    z, value = doubles_at(array_data(data)), float_value(number)
+    for j in range(array_size(data)):
+        z[j] = value
+
+
+@inline
+def fill_any(part, number):
+    """Write one number into all elements of an array, however they stand."""
+    if array_is_contiguous(part):
+        fill_whole(part, number)
+        return
+    rank, value = array_rank(part), float_value(number)
+    for place in range(array_size(part)):
+        address, rest = array_data(part), place
+        for d in range(rank - 1, -1, -1):
+            extent = array_dimensions(part)[d]
+            address += (rest % extent) * array_strides(part)[d]
+            rest = rest // extent
+        store_f64(address, value)
+
+
+@inline
+def written_and_followed(tape, t, base, views, number, clock, source, target, tracked):
+    """Write a number, or the elements of another array, of which the rows are there; views of the base follow. Gives 1."""
+    count_write(tape, t, number, clock)
+    if is_float(tape, source):
+        fill_any(target, source)
+    else:
+        copy_doubles(array_data(source), array_data(target), array_size(target))
+    if tracked:
+        follow(tape, base, views)
+        call2(tape.give_back, tape, 0)
+    return 1
