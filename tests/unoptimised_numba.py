@@ -101,6 +101,7 @@ def _values_of_options(self: Any) -> dict[str, Any]:
 
 _refresh = BaseContext.refresh
 _known: dict[int, int] = {}
+_room = 10_000_000  # objects that may be left where they are: not 2 GB
 
 
 def _registered(context: Any) -> int:
@@ -126,13 +127,32 @@ def _quicker() -> Iterator[pytest.MonkeyPatch]:
         for name in ("__instancecheck__", "__subclasscheck__"):  # Numba's types are abstract classes, but none registers others
             patch.setattr(_TypeMetaclass, name, getattr(type, name))
         patch.setattr(llvm.ffi.lib._lock, "_cblist", [])  # two events for every call of LLVM
-        # What is compiled lives on, and what does not is found at the end of the file: looking for it took a tenth of the time.
-        thresholds = gc.get_threshold()
-        gc.set_threshold(5_000_000, 10, 10)
-        try:
+        with _few_collections():
             yield patch
-        finally:
-            gc.set_threshold(*thresholds)
+
+
+@contextlib.contextmanager
+def _few_collections() -> Iterator[None]:
+    """What is compiled lives on, and of what does not some million objects may stay.
+
+    Looking for it and taking it apart, object by object, is a sixth of the time.
+    """
+    global _room
+    thresholds, collections = gc.get_threshold(), _collections()
+    gc.set_threshold(max(_room, 5_000_000), 10, 10)
+    try:
+        yield
+    finally:
+        made, _, _ = gc.get_count()
+        if _collections() == collections and made < _room:
+            _room -= made
+            gc.freeze()
+        gc.set_threshold(*thresholds)
+
+
+def _collections() -> int:
+    """How often the youngest objects were looked at so far."""
+    return int(gc.get_stats()[0]["collections"])
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -33,6 +33,7 @@ INSTALLED = tuple(
 # Builtins that find globals by text, and attributes that give frames, globals and modules.
 FINDING = frozenset(["eval", "exec", "globals", "__import__"])
 GIVING_GLOBALS = frozenset(["__globals__", "_getframe", "currentframe", "f_globals", "import_module"])
+IMPORTING = dis.opmap["IMPORT_NAME"]
 # What code takes from installed modules and can be another.
 REPLACED = (
     bool, int, float, complex, str, bytes, np.generic, np.ndarray, np.ufunc,
@@ -86,6 +87,8 @@ class NamesInCode:
             part = pending.pop()
             names.update(part.co_names)
             pending += [constant for constant in part.co_consts if isinstance(constant, types.CodeType)]
+            if IMPORTING not in part.co_code[::2] and FINDING.isdisjoint(part.co_names):
+                continue  # as nearly always, which is seen without taking the code apart
             for step in dis.get_instructions(part):
                 if step.opname == "IMPORT_NAME":
                     imports.add(step.argval)
