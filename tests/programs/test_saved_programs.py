@@ -218,7 +218,7 @@ def test_files_made_by_hand_are_checked_whole(part: str) -> None:
     numbers = graph[part]["numbers"] if part in PARTS else graph[part]
     expected = tg.value_and_grad(tg.load_program(made(state)))(np.ones(3), 0.1)
     refused = 0
-    for _ in range(150):
+    for _ in range(75):
         place, kept = rng.integers(len(numbers)), numbers.copy()
         numbers[place] += rng.choice([-1000, -3, -1, 1, 2, 1000, 2**40])
         try:
@@ -228,7 +228,7 @@ def test_files_made_by_hand_are_checked_whole(part: str) -> None:
         except tg.ProgramError:
             refused += 1
         numbers[:] = kept
-    assert refused > 30
+    assert refused > 15
 
 
 def mixed(x: Any, y: Any) -> Any:
@@ -261,7 +261,7 @@ def test_files_of_float32_made_by_hand_are_checked_whole(part: str) -> None:
     graph = state["paths"][0]["graph"]
     numbers = graph[part]["numbers"] if part in PARTS else graph[part]
     refused = 0
-    for _ in range(100):
+    for _ in range(50):
         place, kept = rng.integers(len(numbers)), numbers.copy()
         numbers[place] += rng.choice([-1000, -3, -1, 1, 2, 1000, 2**40])
         try:
@@ -270,7 +270,7 @@ def test_files_of_float32_made_by_hand_are_checked_whole(part: str) -> None:
         except tg.ProgramError:
             refused += 1
         numbers[:] = kept
-    assert refused > 20
+    assert refused > 10
 
 
 def made(state: Any) -> io.BytesIO:
