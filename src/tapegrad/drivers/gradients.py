@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.autograd.sweep import sweep_towards
 from tapegrad.drivers.calling import call
+from tapegrad.drivers.direct import direct_of
 from tapegrad.drivers.leaves import Argnums, Call, Callee, is_compiled, is_tracked, mappable, plain, recorder_of
 from tapegrad.engine import layout as at
 from tapegrad.numpy_arrays.untracked import PAIRS
@@ -96,9 +97,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
         value = data if type(data) is float and not made.inside else plain(output, made.inside)
         return ((value, made.aux) if has_aux else value), found
 
-    direct: Any = None
-    if hasattr(type(f), "__direct__") and not has_aux and type(argnums) in (int, tuple):
-        direct = f.__direct__("", argnums)  # type: ignore[attr-defined]
+    direct = direct_of(f, "", argnums, has_aux)
 
     @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -21,11 +22,12 @@ from tapegrad.drivers.derivatives import (
     sizes_of,
     vectors_like,
 )
+from tapegrad.drivers.direct import at_once
 from tapegrad.drivers.leaves import Call, copied, finish
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, wrap
 
-__all__ = ["jvp", "linearize", "vjp"]
+__all__ = ["jvp", "linearize", "product_later", "vjp"]
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
@@ -70,13 +72,17 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         outputs = Outputs(made, "jvp")
         if made.matrix is not None:
             return outputs.values(), outputs.arranged(split(made.matrix[0], outputs.tensors))
-        given = _tangents(made, primals, tangents, "jvp")
+        given = _tangents(made, tangents, "jvp")
         if made.kept and _are_tracked(given):
             return NotImplemented  # rows that the result would be part of have other values soon
         pushed = _push(made, outputs, given)
         return (outputs.values(), pushed, made.aux) if has_aux else (outputs.values(), pushed)
 
     primals = _checked(primals, "jvp")
+    if not has_aux and type(tangents) in (tuple, list):
+        found = at_once(f, "value_jvp", range(len(primals)), (*primals, *tangents))
+        if found is not None:
+            return found
     needs = _needs(primals, tangents) if hasattr(type(f), "__replay__") and not has_aux else "rows"
     return finished_call(f, primals, {}, range(len(primals)), has_aux, "jvp", finish, needs=needs)
 
@@ -130,15 +136,10 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
     >>> value, product(1.0), product(2.0)
     (0.0, 1.0, 2.0)
     """
+    if not has_aux and (found := at_once(f, "jvp", range(len(primals)), primals)) is not None:
+        return found
     made, outputs, derivative, is_program = _kept(f, primals, has_aux, "linearize")
-
-    def product(*tangents: Any) -> Any:
-        given = _tangents(made, primals, tangents, "linearize")
-        if is_program and _are_tracked(given):
-            pushed = look_up("drivers.recorded_products:recorded_product")(derivative, given, outputs.tensors, False)
-            return outputs.arranged(map(_plain_unless_tracked, pushed))
-        return _push(made, outputs, given, derivative)
-
+    product = _pushing(made, outputs, derivative, is_program)
     return (outputs.values(), product, made.aux) if has_aux else (outputs.values(), product)
 
 
@@ -181,7 +182,28 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> product(np.array([1.0, 10.0]))
     (array([ 3., 30.]), 21.0)
     """
+    if not has_aux and (found := at_once(f, "vjp", range(len(primals)), primals)) is not None:
+        return found
     made, outputs, derivative, is_program = _kept(f, primals, has_aux, "vjp")
+    product = _pulling(made, outputs, derivative, is_program)
+    return (outputs.values(), product, made.aux) if has_aux else (outputs.values(), product)
+
+
+def _pushing(made: Call, outputs: Outputs, derivative: Any, is_program: bool) -> Callable[..., Any]:
+    """What multiplies the Jacobian with tangents."""
+
+    def product(*tangents: Any) -> Any:
+        given = _tangents(made, tangents, "linearize")
+        if is_program and _are_tracked(given):
+            pushed = look_up("drivers.recorded_products:recorded_product")(derivative, given, outputs.tensors, False)
+            return outputs.arranged(map(_plain_unless_tracked, pushed))
+        return _push(made, outputs, given, derivative)
+
+    return product
+
+
+def _pulling(made: Call, outputs: Outputs, derivative: Any, is_program: bool) -> Callable[[Any], Any]:
+    """What multiplies a cotangent with the Jacobian."""
 
     def product(cotangent: Any) -> Any:
         given = vectors_like(outputs.tensors, outputs.structure, cotangent, "the cotangent")
@@ -192,7 +214,30 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             return made.finished([g if g._row else array_of(g) for g in pulled])
         return made.finished(split(derivative.pull(as_column(made, given))[:, 0], made.leaves))
 
-    return (outputs.values(), product, made.aux) if has_aux else (outputs.values(), product)
+    return product
+
+
+def product_later(
+    f: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int], what: str, made: Call, value: Any, by_code: Any
+) -> Callable[..., Any]:
+    """What `linearize` ("jvp") or `vjp` gives besides the value, for a program's call that was done at once.
+
+    Parameters
+    ----------
+    f, args, argnums, value
+        Of that call.
+    what : {"jvp", "vjp"}
+    made : Call
+        Whose structures and shapes are those of that call.
+    by_code : callable
+        Gives a product with one vector, or None.
+    """
+    made = copy.copy(made)
+    made.output = value
+    name = "linearize" if what == "jvp" else "vjp"
+    outputs = Outputs(made, name)
+    derivative = _LaterProducts(by_code, lambda: _by_rows(f, args, argnums, name, outputs.tensors))
+    return (_pushing if what == "jvp" else _pulling)(outputs.detached_from(made), outputs, derivative, True)
 
 
 def _kept(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> tuple[Call, Outputs, Any, bool]:
@@ -201,7 +246,7 @@ def _kept(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> tupl
     def finish(made: Call) -> Any:
         if made.products is not None:
             outputs = Outputs(made, name)
-            products = _LaterProducts(made.products, lambda: _by_rows(f, primals, name, outputs.tensors))
+            products = _LaterProducts(made.products, lambda: _by_rows(f, primals, range(len(primals)), name, outputs.tensors))
             return outputs.detached_from(made), outputs, products, True
         if made.kept or name == "linearize":
             found = detached(made, name)
@@ -241,14 +286,14 @@ class _LaterProducts:
         return (self._rows.push if what == "jvp" else self._rows.pull)(columns)
 
 
-def _by_rows(f: Callable[..., Any], primals: Any, name: str, values: Sequence[Tensor]) -> Any:
+def _by_rows(f: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int], name: str, values: Sequence[Tensor]) -> Any:
     """The derivative by rows at the same arguments, if the function gives the same values there."""
 
     def finish(made: Call) -> Any:
         found = detached(made, name) if made.kept else (made, outputs := Outputs(made, name), derivative_of(made, outputs.tensors))
         return NotImplemented if found is None else found[1:]
 
-    outputs, derivative = finished_call(f, primals, {}, range(len(primals)), False, name, finish)
+    outputs, derivative = finished_call(f, args, {}, argnums, False, name, finish)
     for t, other in zip(outputs.tensors, values, strict=True):
         if not np.allclose(array_of(t), array_of(other), rtol=1e-9, atol=1e-12, equal_nan=True):
             raise RuntimeError(f"{name}: the function has another value now than when it was called; call {name} again")
@@ -276,9 +321,11 @@ def _checked(primals: Any, name: str) -> Any:
     return primals
 
 
-def _tangents(made: Call, primals: Any, tangents: Any, name: str) -> list[Any]:
-    if not isinstance(tangents, (tuple, list)) or len(tangents) != len(primals):
-        raise TypeError(f"{name}: tangents must be a tuple or list of {len(primals)}, one for each argument, but got {tangents!r}")
+def _tangents(made: Call, tangents: Any, name: str) -> list[Any]:
+    assert made.structure is not None  # of all primals
+    count = len(made.structure.children)
+    if not isinstance(tangents, (tuple, list)) or len(tangents) != count:
+        raise TypeError(f"{name}: tangents must be a tuple or list of {count}, one for each argument, but got {tangents!r}")
     return vectors_like(made.leaves, made.structure, tuple(tangents), "tangents")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,21 +10,26 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.arrays.floating_point_warnings import errors_raise
-from tapegrad.drivers.containers import Structure, restore
+from tapegrad.drivers.derivatives import Outputs
 from tapegrad.programs.conditions import ASKED, ASKED_OF
-from tapegrad.programs.quick_calls import QuickCall
+from tapegrad.programs.direct_results import DirectResult, NotDirectError
+from tapegrad.programs.fused.kinds import LATER
+from tapegrad.programs.kept_products import LaterProducts
+from tapegrad.programs.quick_calls import Kind, QuickCall, quick_call
 from tapegrad.programs.recorded_paths import as_asked
 from tapegrad.programs.snapshots import UNKNOWN
 from tapegrad.programs.traces import Trace
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["direct_call"]
 
-MOST_ARRAYS = 6  # of which each pair is compared: a function may ask whether ``x is y``
+FLOAT64 = np.dtype(np.float64)
+MOST_PAIRS = 6  # arrays of which each pair is compared: a function may ask whether ``x is y``
+DirectCall = Callable[[tuple[Any, ...]], Any]
 
 
-def direct_call(program: Any, usual: Any, trace: Trace, what: str, live: Any) -> Callable[[tuple[Any, ...]], Any] | None:
+def direct_call(program: Any, usual: Any, trace: Trace, what: str, argnums: Any, live: Any) -> DirectCall | None:
     """A function that does all of a usual call, if its result is made of nothing but what machine code writes.
 
     Parameters
@@ -33,105 +39,135 @@ def direct_call(program: Any, usual: Any, trace: Trace, what: str, live: Any) ->
         What calls are alike in.
     trace : Trace
         The path that they take.
-    what : {"", "value", "hvp"}
-        Value and gradient, the function's value, or a product with the Hessian.
+    what : str
+        What they ask for, see `DirectResult`; vectors of "value_jvp" and "hvp" follow the arguments.
+    argnums : int, tuple or range of int
+        What is differentiated by.
     live : LiveArrays or None
         Arrays that are read where they are.
     """
-    quick: QuickCall = usual.quick[what]
-    code = quick.code
-    result = None if code is None or usual.numbers else _result(code, trace, what, usual.many)
-    if result is None:
+    if usual.numbers:
         return None
-    fresh, returned, space = result
+    try:
+        return _written(program, usual, trace, what, argnums, live)
+    except NotDirectError:
+        return None
+
+
+def _written(program: Any, usual: Any, trace: Trace, what: str, argnums: Any, live: Any) -> DirectCall:
+    later = _later(program, usual, trace, what, argnums, live) if what in LATER else None
+    made_code = _code_for(trace, "value" if later is not None else what)
+    along = _vectors(trace, usual.many) if what in ("value_jvp", "hvp") else []
+    result = DirectResult(made_code, trace, what, usual.many, later)
+    quick = _quick(made_code, usual.kinds, along)
     own, terms = usual.snapshot.terms()
-    space |= own | ASKED_OF
-    space |= {
-        "trace": trace, "program": program, "take": TAPE.take_inputs, "place": quick.place, "replay": TAPE.replay,
-        "address": TAPE.address, "step": code.step, "item": code.number, "dtype": usual.dtype, "default": get_default_dtype,
-        "UNKNOWN": UNKNOWN, "errors_raise": errors_raise,
-        "owners": (quick, code),  # of what addresses name, while another thread may let go of them
-    }  # fmt: skip
-    given = len(usual.kinds) - (0 if live is None else len(live.names))
+    space = result.space | own | {"default": get_default_dtype, "dtype": usual.dtype, "program": program}
+    count = len(usual.kinds) - (0 if live is None else len(live.names))
     distinct = _distinct([k for k, (_, shape, _) in enumerate(usual.kinds) if shape is not None], usual.snapshot.arrays, space)
-    if distinct is None:
-        return None
-    lines = [
-        # Whether it is running is looked at last: after a call another thread may have had its turn.
-        f"def direct(args):\n    if program.check or {ASKED} or {'errors_raise() or ' * (what == 'value')}trace.is_running:",
-        "        return None\n    trace.is_running = True\n    try:",
-    ]
+    before = [*result.before]
     if live is not None:
         space["live"] = live.values
-        lines.append(f"        args = (*args[:{given}], *live(), *args[{given}:])")
-    asked = " and ".join(["take(place, id(args))", *distinct, "default() is dtype", *terms])
-    lines += [f"        if not ({asked}):\n            return None", *fresh, "        replay(address, step, 0, 1)"]
-    if code.guards >= 0:
-        lines.append(f"        if item({code.guards}):\n            return None")
-    lines += [returned, "    except UNKNOWN:\n        return None\n    finally:\n        trace.is_running = False"]
-    exec("\n".join(lines), space)
-    found: Callable[[tuple[Any, ...]], Any] = space["direct"]
+        lines = [f"        args = (*args[:{count}], *live(), *args[{count}:])"]
+    else:
+        lines = []
+    asked = f"program.check or {ASKED} or {'errors_raise() or ' * (what == 'value')}"
+    return _function(asked, lines, [*distinct, "default() is dtype", *terms], before, result, quick, trace, space)
+
+
+def _function(
+    asked: str,
+    lines: Sequence[str],
+    terms: Sequence[str],
+    before: Sequence[str],
+    result: DirectResult,
+    quick: QuickCall,
+    trace: Trace,
+    space: dict[str, Any],
+) -> DirectCall:
+    """Conditions, inputs, the run, guards and results in one function."""
+    code: Any = quick.code
+    space |= ASKED_OF
+    space |= {
+        "trace": trace, "take": TAPE.take_inputs, "place": quick.place, "replay": TAPE.replay, "address": TAPE.address,
+        "step": code.step, "item": code.number, "UNKNOWN": UNKNOWN, "errors_raise": errors_raise,
+        "owners": (quick, code),  # of what addresses name, while another thread may let go of them
+    }  # fmt: skip
+    text = [
+        # Whether it is running is looked at last: after a call another thread may have had its turn.
+        f"def direct(args):\n    if {asked}trace.is_running:\n        return None\n    trace.is_running = True\n    try:",
+        *lines,
+        f"        if not ({' and '.join(['take(place, id(args))', *terms])}):\n            return None",
+        *before,
+        "        replay(address, step, 0, 1)",
+    ]
+    conditions = [*([f"not item({code.guards})"] if code.guards >= 0 else []), *result.conditions]
+    if conditions:
+        text.append(f"        if not ({' and '.join(conditions)}):\n            return None")
+    text += [
+        *result.after,
+        f"        return {result.text}",
+        "    except UNKNOWN:\n        return None\n    finally:\n        trace.is_running = False",
+    ]
+    exec("\n".join(text), space)
+    found: DirectCall = space["direct"]
     return found
 
 
-def _distinct(places: Sequence[int], around: Sequence[tuple[Any, Any]], space: dict[str, Any]) -> list[str] | None:
+def _code_for(trace: Trace, what: str) -> Any:
+    """Code of the inputs alone that nothing stops.
+
+    Raises
+    ------
+    NotDirectError
+        If there is none.
+    """
+    fused = trace.code_of(what)
+    if fused is None or fused.code is None or fused.code.alone() is None:
+        raise NotDirectError
+    return fused.code
+
+
+def _quick(made_code: Any, kinds: Sequence[Kind], along: Sequence[Kind]) -> QuickCall:
+    """The code as it takes its inputs, and vectors behind them in parts."""
+    quick = quick_call(made_code, kinds, along)
+    if quick is None:
+        raise NotDirectError
+    return quick
+
+
+def _vectors(trace: Trace, many: bool) -> list[Kind]:
+    """Of what kinds vectors over all that is differentiated by are: as these themselves, in float64."""
+    made = as_asked(trace.made, many)
+    return [
+        (np.ndarray, np.shape(t._data), FLOAT64) if kind is np.ndarray else (kind, None, None)
+        for t, kind in zip(made.leaves, made.kinds, strict=True)
+    ]
+
+
+def _kind_of(t: Tensor) -> Kind:
+    """Of what kind a vector over a result is, in float64."""
+    return (np.ndarray, shape, FLOAT64) if (shape := np.shape(t._data)) else (float, None, None)
+
+
+def _later(program: Any, usual: Any, trace: Trace, what: str, argnums: Any, live: Any) -> LaterProducts:
+    """What gives products later, by code that is given the inputs again."""
+    made_code = _code_for(trace, what)
+    if not made_code.is_pure:
+        raise NotDirectError
+    made = copy.copy(as_asked(trace.made, usual.many))
+    outputs = Outputs(made, what)
+    along = [_kind_of(t) for t in outputs.tensors] if what == "vjp" else _vectors(trace, usual.many)
+    quick = _quick(made_code, usual.kinds, along)
+    result = DirectResult(made_code, trace, "pull" if what == "vjp" else "push", usual.many)
+    run = _function("", [], [], result.before, result, quick, trace, result.space)
+    count = len(usual.kinds) - (0 if live is None else len(live.names))
+    return LaterProducts(program, trace, outputs.detached_from(made), trace.code_of(what), run, (what, argnums, count))
+
+
+def _distinct(places: Sequence[int], around: Sequence[tuple[Any, Any]], space: dict[str, Any]) -> list[str]:
     """What says that no array is there twice."""
-    if len(places) + len(around) > MOST_ARRAYS:
-        return None
     space |= {f"around{k}": array for k, (array, _) in enumerate(around)}
     names = [*(f"args[{k}]" for k in places), *(f"around{k}" for k in range(len(around)))]
-    return [f"{a} is not {b}" for k, a in enumerate(names[: len(places)]) for b in names[k + 1 :]]
-
-
-def _result(code: Any, trace: Trace, what: str, many: bool) -> tuple[list[str], str, dict[str, Any]] | None:
-    """Lines that come before the code runs, and the one that returns the result, with what they name."""
-    made = trace.made
-    if made.arrays or made.inside:
-        return None
-    kinds: Sequence[Any] | None
-    if what == "value":
-        kinds, structure = trace.kinds_of_results(), trace.structure
-    else:
-        kinds, structure = made.kinds, as_asked(made, many).structure
-    if not kinds or len(kinds) != len(code.results) or (what == "hvp" and (structure is not None or kinds != [np.ndarray])):
-        return None
-    if what != "value" and not all(map(_has_dtype, made.leaves, code.results)):
-        return None
-    space: dict[str, Any] = {}
-    before, parts = [], []
-    for k, (kind, (slot, own, room)) in enumerate(zip(kinds, code.results, strict=True)):
-        space |= {f"kind{k}": np.array if kind is np.ndarray else kind}
-        if slot >= 0:
-            parts.append(f"item({slot})" if kind is float else f"kind{k}(item({slot}))")
-        elif kind is not np.ndarray:
-            return None
-        elif own is not None:
-            space[f"copied{k}"] = own.copy
-            parts.append(f"copied{k}()")
-        else:
-            space[f"fresh{k}"] = room.fresh
-            before.append(f"        new{k} = fresh{k}()")
-            parts.append(f"new{k}")
-    text = _arranged(parts, structure, space)
-    if what == "hvp" and trace.code_for(what, ()).has_products:
-        from tapegrad.programs.fused.matrices import is_finite
-
-        space["is_finite"], text = is_finite, f"found if is_finite(found := {text}) else None"
-    return before, f"        return {f'item({code.value}), {text}' if not what else text}", space
-
-
-def _has_dtype(leaf: Tensor, place: tuple[int, Any, Any]) -> bool:
-    """Whether code writes a result in the dtype of a leaf."""
-    _, own, room = place
-    memory = room if own is None else own
-    return memory is None or memory.dtype == array_of(leaf).dtype
-
-
-def _arranged(parts: Sequence[str], structure: Structure, space: dict[str, Any]) -> str:
-    """An expression of results in the structure of arguments."""
-    if structure is None:
-        return parts[0]
-    if type(structure.like) is tuple and not any(structure.children):
-        return f"({', '.join(parts)},)"
-    space |= {"restore": restore, "structure": structure}
-    return f"restore(structure, iter(({', '.join(parts)},)))"
+    if len(names) <= MOST_PAIRS:
+        return [f"{a} is not {b}" for k, a in enumerate(names[: len(places)]) for b in names[k + 1 :]]
+    return [f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}"]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.drivers.derivatives import joined
+from tapegrad.drivers.jacobian_products import product_later
+from tapegrad.drivers.leaves import Call, copied
 from tapegrad.programs.fused.paths import FusedMatrix
 
-__all__ = ["KeptProducts"]
+__all__ = ["KeptProducts", "LaterProducts"]
 
 
 class KeptProducts:
@@ -50,3 +52,52 @@ class KeptProducts:
             return None
         parts = found[1]
         return joined(parts) if self._what == "vjp" else parts[-1].reshape(-1)
+
+
+class LaterProducts:
+    """What gives products to those who have made a direct call, each at the inputs of theirs.
+
+    Parameters
+    ----------
+    program : Program
+    trace : Trace
+        The path that such calls take.
+    made : Call
+        Whose structures and shapes are those of such calls.
+    fused : FusedMatrix
+        That has machine code of the product.
+    run : callable
+        Gives the product for a tuple of all inputs and the vectors, or None.
+    how : (str, tuple or range of int, int)
+        "jvp" or "vjp", what is differentiated by, and how many of the inputs are arguments.
+    """
+
+    __slots__ = ("_fused", "_how", "_made", "_program", "_run", "_trace")
+
+    def __init__(
+        self, program: Any, trace: Any, made: Call, fused: Any, run: Callable[[Any], Any], how: tuple[str, Any, int]
+    ) -> None:
+        self._program, self._trace, self._made, self._fused, self._run = program, trace, made, fused, run
+        self._how = how
+
+    def at(self, args: tuple[Any, ...], value: Any) -> Callable[..., Any]:
+        """The function of vectors, at the inputs of a call that gave a value; nobody changes what it keeps of them."""
+        given = tuple([x.copy() if type(x) is np.ndarray else x for x in args])
+        kept, run = copied(value) if type(value) is not float else value, self._run
+        general: Any = None
+
+        def product(*vectors: Any) -> Any:
+            nonlocal general
+            if (found := run((*given, *vectors))) is not None:
+                return found
+            if general is None:
+                general = self._general(given, kept)
+            return general(*vectors)
+
+        return product
+
+    def _general(self, given: tuple[Any, ...], value: Any) -> Callable[..., Any]:
+        """The same for vectors of other kinds."""
+        what, argnums, count = self._how
+        by_code = KeptProducts(self._trace, what, self._fused, given)
+        return product_later(self._program, given[:count], argnums, what, self._made, value, by_code)

@@ -30,7 +30,7 @@ from tapegrad.tensors.tracing import settle
 
 __all__ = ["Program", "program"]
 
-WITH_DIRECT = frozenset(["", "value", "hvp"])
+WITH_DIRECT = frozenset(["", "value", "jacobian", "hessian", "value_jvp", "hvp"]) | LATER
 
 
 class Program(RecordedPaths):
@@ -87,6 +87,8 @@ class Program(RecordedPaths):
                         self._prepare_direct(usual, trace, what, argnums, has_aux)
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
                 if usual.holds(given) and (trace.has_fused(given, needs, self.fuses) or trace.has_run(given)):
+                    if trace.made.products is not None and what not in usual.looked:
+                        self._prepare_direct(usual, trace, what, argnums, has_aux)
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
             finally:
                 trace.is_running = False
@@ -151,7 +153,7 @@ class Program(RecordedPaths):
         usual.looked.add(what)
         if what in WITH_DIRECT and not has_aux:
             direct = self.__direct__(what, argnums)
-            direct.call = direct_call(self, usual, trace, what, self._live)
+            direct.call = direct_call(self, usual, trace, what, argnums, self._live)
             if self._usual.get((argnums, has_aux)) is not usual:  # another thread has seen others meanwhile
                 direct.call = None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +27,8 @@ class QuickCall:
         Before which nothing is computed.
     kinds : sequence of (type, shape or None, dtype or None)
         Of the inputs: floats, and arrays.
+    along : sequence of such
+        Of the parts of one vector behind them, which are given one by one.
 
     Attributes
     ----------
@@ -36,10 +40,14 @@ class QuickCall:
 
     __slots__ = ("_expected", "_kinds", "_run", "code", "place")
 
-    def __init__(self, made: Any, kinds: Sequence[Kind]) -> None:
-        self._kinds = kinds  # the dtypes live as long as their addresses are compared
-        words = [len(kinds)]
-        for (kind, shape, dtype), (place, count) in zip(kinds, made.places(), strict=True):
+    def __init__(self, made: Any, kinds: Sequence[Kind], along: Sequence[Kind] = ()) -> None:
+        self._kinds = [*kinds, *along]  # the dtypes live as long as their addresses are compared
+        words = [len(self._kinds)]
+        places = made.places()
+        if along:
+            place, size = places[-1]
+            places = [*places[:-1], *_in_parts(place, size, along)]
+        for (kind, shape, dtype), (place, count) in zip(self._kinds, places, strict=True):
             lengths = shape or ()
             words += [id(kind), 0 if shape is None else id(dtype), place, count, len(lengths), *lengths]
         self._expected = np.array(words, np.int64)
@@ -73,8 +81,18 @@ def kind_of_input(value: Any) -> Kind | None:
     return (kind, value.shape, value.dtype) if kind is np.ndarray and value.flags.c_contiguous else None
 
 
-def quick_call(code: Any, kinds: Sequence[Kind | None]) -> QuickCall | None:
-    """Code for inputs of certain kinds, if they are all that it reads."""
+def quick_call(code: Any, kinds: Sequence[Kind | None], along: Sequence[Kind] = ()) -> QuickCall | None:
+    """Code for inputs of certain kinds, and parts of a vector behind them, if they are all that it reads."""
     if code is None or code.before or code.before_inputs or not all(kind is not None and kind[2] in READ for kind in kinds):
         return None  # other bytes than those that the code reads
-    return QuickCall(code, kinds)  # type: ignore[arg-type]
+    if len(along) > 1 and code.places()[-1][1] < 0:
+        return None  # a long vector is read where it is
+    return QuickCall(code, kinds, along)  # type: ignore[arg-type]
+
+
+def _in_parts(place: int, count: int, along: Sequence[Kind]) -> list[tuple[int, int]]:
+    """Where the parts of a vector go."""
+    if count < 0:
+        return [(place, count)]
+    sizes = [math.prod(shape or ()) for _, shape, _ in along]
+    return [(place + 8 * done, size) for done, size in zip([0, *itertools.accumulate(sizes)], sizes, strict=False)]

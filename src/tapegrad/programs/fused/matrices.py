@@ -298,11 +298,11 @@ class MatrixCode:
         return value, [*outputs, matrix]
 
 
-def is_finite(matrix: np.ndarray) -> bool:
-    """Whether all elements are finite."""
+def is_finite(matrix: Any) -> bool:
+    """Whether all elements are finite, or a number is."""
     token = enter(IGNORING)
     try:
-        return math.isfinite(matrix.sum())
+        return math.isfinite(np.add.reduce(matrix, None))
     finally:
         leave(token)
 
