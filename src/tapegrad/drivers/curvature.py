@@ -25,10 +25,10 @@ from tapegrad.drivers.derivatives import (
 )
 from tapegrad.drivers.direct import at_once, direct_of
 from tapegrad.drivers.gradients import gradients, scalar_output
-from tapegrad.drivers.jacobian_products import split
+from tapegrad.drivers.jacobian_products import needs_along, split
 from tapegrad.drivers.jacobians import jacobian_matrix, own_block, tracked_rows
 from tapegrad.drivers.leaves import Argnums, Call, Callee, copied, mappable
-from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["GaussNewton", "gauss_newton", "hessian", "hvp"]
 
@@ -77,8 +77,7 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     """
     if (product := at_once(f, "hvp", 0, (x, v))) is not None:
         return product
-    is_plain = type(x) is type(v) is np.ndarray and x.shape == v.shape and x.dtype in FLOATS and v.dtype in FLOATS and x.size
-    needs = ("hvp", v.astype(np.float64, copy=False)) if is_plain else "rows"
+    needs = needs_along("hvp", x, v) if hasattr(type(f), "__replay__") else "rows"
     return finished_call(f, (x,), {}, 0, False, "hvp", functools.partial(_product, v=v), second=True, along=v, needs=needs)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.deferred import look_up
 from tapegrad.drivers.calling import finished_call
+from tapegrad.drivers.containers import flatten, flatten_like
 from tapegrad.drivers.derivatives import (
     Derivative,
     Outputs,
@@ -27,7 +28,7 @@ from tapegrad.drivers.leaves import Call, copied, finish
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, wrap
 
-__all__ = ["jvp", "linearize", "product_later", "vjp"]
+__all__ = ["jvp", "linearize", "needs_along", "product_later", "vjp"]
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
@@ -83,23 +84,38 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         found = at_once(f, "value_jvp", range(len(primals)), (*primals, *tangents))
         if found is not None:
             return found
-    needs = _needs(primals, tangents) if hasattr(type(f), "__replay__") and not has_aux else "rows"
+    is_program = hasattr(type(f), "__replay__") and not has_aux
+    needs = needs_along("value_jvp", tuple(primals), tuple(tangents)) if is_program and type(tangents) in (tuple, list) else "rows"
     return finished_call(f, primals, {}, range(len(primals)), has_aux, "jvp", finish, needs=needs)
 
 
-def _needs(primals: Sequence[Any], tangents: Any) -> Any:
-    """What is asked of a program: the product itself where arrays of floats are given for arrays of floats, else its rows."""
-    if type(tangents) not in (tuple, list) or len(tangents) != len(primals) or not _are_plain(primals):
+def needs_along(what: str, values: Any, vectors: Any) -> Any:
+    """What is asked of a program: a product itself where floats and arrays of floats are given for such, else its rows."""
+    places: list[Any] = []
+    along: list[Any] = []
+    try:
+        flatten_like(flatten(values, places, [], ""), vectors, along, "vectors")
+    except TypeError:  # which the driver raises in its own words
         return "rows"
-    for x, t in zip(primals, tangents, strict=True):
-        if type(x) is not type(t) or (type(x) is np.ndarray and (x.shape != t.shape or t.dtype not in FLOATS)):
+    if not places:
+        return "rows"
+    for x, t in zip(places, along, strict=True):
+        if type(x) is not type(t) or not _is_plain(x) or (type(x) is np.ndarray and (x.shape != t.shape or t.dtype not in FLOATS)):
             return "rows"
-    return "value_jvp", joined(tangents)
+    return what, np.asarray(along[0], np.float64).reshape(-1) if len(along) == 1 else joined(along)
 
 
-def _are_plain(values: Sequence[Any], dtypes: Collection[Any] = FLOATS) -> bool:
-    """Whether all are floats, and arrays of some dtypes."""
-    return all(type(x) is float or (type(x) is np.ndarray and x.dtype in dtypes and x.size > 0) for x in values)
+def _is_plain(value: Any, dtypes: Collection[Any] = FLOATS) -> bool:
+    """Whether it is a float, or an array of some dtypes."""
+    kind = type(value)
+    return kind is float or kind is np.float64 or (kind is np.ndarray and value.dtype in dtypes and value.size > 0)
+
+
+def _are_plain(values: Any, dtypes: Collection[Any] = FLOATS) -> bool:
+    """Whether all that containers hold is so."""
+    found: list[Any] = []
+    flatten(values, found, [], "")
+    return bool(found) and all(_is_plain(x, dtypes) for x in found)
 
 
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

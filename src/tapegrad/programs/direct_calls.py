@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.arrays.floating_point_warnings import errors_raise
 from tapegrad.drivers.derivatives import Outputs
+from tapegrad.programs.argument_layouts import layout_of
 from tapegrad.programs.conditions import ASKED, ASKED_OF
 from tapegrad.programs.direct_results import DirectResult, NotDirectError
 from tapegrad.programs.fused.kinds import LATER
@@ -46,8 +47,6 @@ def direct_call(program: Any, usual: Any, trace: Trace, what: str, argnums: Any,
     live : LiveArrays or None
         Arrays that are read where they are.
     """
-    if usual.numbers:
-        return None
     try:
         return _written(program, usual, trace, what, argnums, live)
     except NotDirectError:
@@ -55,30 +54,26 @@ def direct_call(program: Any, usual: Any, trace: Trace, what: str, argnums: Any,
 
 
 def _written(program: Any, usual: Any, trace: Trace, what: str, argnums: Any, live: Any) -> DirectCall:
-    later = _later(program, usual, trace, what, argnums, live) if what in LATER else None
+    later = _later(program, usual, trace, what, argnums) if what in LATER else None
     made_code = _code_for(trace, "value" if later is not None else what)
-    along = _vectors(trace, usual.many) if what in ("value_jvp", "hvp") else []
+    vectors, along = _vectors(trace, usual.many) if what in ("value_jvp", "hvp") else ([], [])
     result = DirectResult(made_code, trace, what, usual.many, later)
     quick = _quick(made_code, usual.kinds, along)
     own, terms = usual.snapshot.terms()
-    space = result.space | own | {"default": get_default_dtype, "dtype": usual.dtype, "program": program}
-    count = len(usual.kinds) - (0 if live is None else len(live.names))
+    layout = usual.layout.with_vectors(vectors)
+    space = layout.space | result.space | own | {"default": get_default_dtype, "dtype": usual.dtype, "program": program}
     distinct = _distinct([k for k, (_, shape, _) in enumerate(usual.kinds) if shape is not None], usual.snapshot.arrays, space)
-    before = [*result.before]
     if live is not None:
         space["live"] = live.values
-        lines = [f"        args = (*args[:{count}], *live(), *args[{count}:])"]
-    else:
-        lines = []
     asked = f"program.check or {ASKED} or {'errors_raise() or ' * (what == 'value')}"
-    return _function(asked, lines, [*distinct, "default() is dtype", *terms], before, result, quick, trace, space)
+    lines = layout.lines("" if live is None else "*live()")
+    return _function(asked, lines, [*distinct, "default() is dtype", *terms], result, quick, trace, space)
 
 
 def _function(
     asked: str,
     lines: Sequence[str],
     terms: Sequence[str],
-    before: Sequence[str],
     result: DirectResult,
     quick: QuickCall,
     trace: Trace,
@@ -97,7 +92,7 @@ def _function(
         f"def direct(args):\n    if {asked}trace.is_running:\n        return None\n    trace.is_running = True\n    try:",
         *lines,
         f"        if not ({' and '.join(['take(place, id(args))', *terms])}):\n            return None",
-        *before,
+        *result.before,
         "        replay(address, step, 0, 1)",
     ]
     conditions = [*([f"not item({code.guards})"] if code.guards >= 0 else []), *result.conditions]
@@ -135,33 +130,42 @@ def _quick(made_code: Any, kinds: Sequence[Kind], along: Sequence[Kind]) -> Quic
     return quick
 
 
-def _vectors(trace: Trace, many: bool) -> list[Kind]:
-    """Of what kinds vectors over all that is differentiated by are: as these themselves, in float64."""
+def _vectors(trace: Trace, many: bool) -> tuple[list[Any], list[Kind]]:
+    """Vectors like what is differentiated by, and the kinds of the numbers and arrays in them, which are of float64."""
     made = as_asked(trace.made, many)
-    return [
-        (np.ndarray, np.shape(t._data), FLOAT64) if kind is np.ndarray else (kind, None, None)
-        for t, kind in zip(made.leaves, made.kinds, strict=True)
-    ]
+    kinds = [_kind_of(t, kind) for t, kind in zip(made.leaves, made.kinds, strict=True)]
+    like = made.arranged([_zero_of(kind) for kind in kinds])
+    return list(like) if many else [like], kinds
 
 
-def _kind_of(t: Tensor) -> Kind:
-    """Of what kind a vector over a result is, in float64."""
-    return (np.ndarray, shape, FLOAT64) if (shape := np.shape(t._data)) else (float, None, None)
+def _kind_of(t: Tensor, kind: Any) -> Kind:
+    return (np.ndarray, np.shape(t._data), FLOAT64) if kind is np.ndarray else (kind, None, None)
 
 
-def _later(program: Any, usual: Any, trace: Trace, what: str, argnums: Any, live: Any) -> LaterProducts:
+def _zero_of(kind: Kind) -> Any:
+    return kind[0](0.0) if kind[1] is None else np.zeros(kind[1])
+
+
+def _later(program: Any, usual: Any, trace: Trace, what: str, argnums: Any) -> LaterProducts:
     """What gives products later, by code that is given the inputs again."""
     made_code = _code_for(trace, what)
     if not made_code.is_pure:
         raise NotDirectError
     made = copy.copy(as_asked(trace.made, usual.many))
     outputs = Outputs(made, what)
-    along = [_kind_of(t) for t in outputs.tensors] if what == "vjp" else _vectors(trace, usual.many)
+    if what == "vjp":
+        along = [_kind_of(t, np.ndarray if np.shape(t._data) else float) for t in outputs.tensors]
+        vectors = [outputs.arranged(map(_zero_of, along))]
+    else:
+        vectors, along = _vectors(trace, usual.many)
+    layout = layout_of([*map(_zero_of, usual.kinds), *vectors])
+    if layout is None:
+        raise NotDirectError
     quick = _quick(made_code, usual.kinds, along)
     result = DirectResult(made_code, trace, "pull" if what == "vjp" else "push", usual.many)
-    run = _function("", [], [], result.before, result, quick, trace, result.space)
-    count = len(usual.kinds) - (0 if live is None else len(live.names))
-    return LaterProducts(program, trace, outputs.detached_from(made), trace.code_of(what), run, (what, argnums, count))
+    run = _function("", layout.lines(), [], result, quick, trace, layout.space | result.space)
+    made = outputs.detached_from(made)
+    return LaterProducts(program, trace, made, trace.code_of(what), run, usual.layout.arguments, (what, argnums))
 
 
 def _distinct(places: Sequence[int], around: Sequence[tuple[Any, Any]], space: dict[str, Any]) -> list[str]:

@@ -120,8 +120,9 @@ class DirectResult:
 
     def _result(self, result: tuple[int, Any, Any], kind: Any) -> str:
         slot, own, room = result
-        if slot >= 0:
-            return f"item({slot})" if kind is float else f"{self._named(np.array if kind is np.ndarray else kind)}(item({slot}))"
+        if slot >= 0 or (kind is not np.ndarray and own is not None):
+            number = f"item({slot})" if slot >= 0 else f"{self._named(own.item)}()"
+            return number if kind is float else f"{self._named(np.array if kind is np.ndarray else kind)}({number})"
         if kind is not np.ndarray:
             raise NotDirectError
         if own is not None:

@@ -68,17 +68,26 @@ class LaterProducts:
         That has machine code of the product.
     run : callable
         Gives the product for a tuple of all inputs and the vectors, or None.
-    how : (str, tuple or range of int, int)
-        "jvp" or "vjp", what is differentiated by, and how many of the inputs are arguments.
+    arguments : callable
+        Gives the arguments around inputs.
+    how : (str, tuple or range of int)
+        "jvp" or "vjp", and what is differentiated by.
     """
 
-    __slots__ = ("_fused", "_how", "_made", "_program", "_run", "_trace")
+    __slots__ = ("_arguments", "_fused", "_how", "_made", "_program", "_run", "_trace")
 
     def __init__(
-        self, program: Any, trace: Any, made: Call, fused: Any, run: Callable[[Any], Any], how: tuple[str, Any, int]
+        self,
+        program: Any,
+        trace: Any,
+        made: Call,
+        fused: Any,
+        run: Callable[[Any], Any],
+        arguments: Callable[[Any], Any],
+        how: tuple[str, Any],
     ) -> None:
         self._program, self._trace, self._made, self._fused, self._run = program, trace, made, fused, run
-        self._how = how
+        self._arguments, self._how = arguments, how
 
     def at(self, args: tuple[Any, ...], value: Any) -> Callable[..., Any]:
         """The function of vectors, at the inputs of a call that gave a value; nobody changes what it keeps of them."""
@@ -98,6 +107,6 @@ class LaterProducts:
 
     def _general(self, given: tuple[Any, ...], value: Any) -> Callable[..., Any]:
         """The same for vectors of other kinds."""
-        what, argnums, count = self._how
+        what, argnums = self._how
         by_code = KeptProducts(self._trace, what, self._fused, given)
-        return product_later(self._program, given[:count], argnums, what, self._made, value, by_code)
+        return product_later(self._program, self._arguments(given), argnums, what, self._made, value, by_code)

@@ -8,10 +8,12 @@ from typing import Any
 
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.leaves import is_compiled, takes_tensors
+from tapegrad.programs.argument_layouts import layout_of
 from tapegrad.programs.fixed_numbers import FixedNumbers, has_fixed_numbers, with_numbers
 from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable, repeated
 from tapegrad.programs.live_arrays import LiveArrays, live_arrays
-from tapegrad.programs.quick_calls import Direct, Kind, kind_of_input
+from tapegrad.programs.quick_calls import Direct, kind_of_input
+from tapegrad.programs.snapshot_contents import snapshot_of
 from tapegrad.programs.surroundings import Arrays, Surroundings, Unseen
 
 __all__ = ["KeyedPaths"]
@@ -31,6 +33,7 @@ class KeyedPaths:
         # What programs cannot look into.
         self._unseen = "compiled functions and modules of layers have ways of their own" if self._is_called else ""
         self._usual: dict[Any, Usual] = {}
+        self._missed: dict[Any, int] = {}  # how many calls were not usual ones since the latest that was
         self._direct: dict[tuple[str, Any], Direct] = {}  # by what is asked for
         self._seen: dict[Any, int] = {}  # how many keys there were that differ in what the function sees only
         self._by_numbers: dict[Any, set[FixedNumbers]] = {}  # keys to which numbers of Python's belong, with the latter
@@ -96,7 +99,7 @@ class KeyedPaths:
         """Compare all arrays from now on, as if nothing had been recorded."""
         self._live, self._surroundings.skipped = None, frozenset()
         self._forget_direct()
-        self._paths, self._argnums, self._usual, self._by_numbers = {}, {}, {}, {}
+        self._paths, self._argnums, self._usual, self._by_numbers, self._missed = {}, {}, {}, {}, {}
 
     def _paths_of(self, key: tuple[Any, ...], objects: list[Any], arrays: Arrays) -> Paths | None:
         """The paths of a key; None if there were too many keys."""
@@ -131,30 +134,24 @@ class KeyedPaths:
     def _usual_call(self, args: tuple[Any, ...], argnums: Any, has_aux: bool) -> tuple[Usual | None, tuple[Any, ...]]:
         """What calls like the latest one are alike in, if this may be one, and its inputs."""
         usual = self._usual.get((argnums, has_aux))
-        if usual is None:
+        given = None if usual is None else usual.layout.inputs(args)
+        if given is None:
             return None, args
-        given = args if self._live is None else (*args, *self._live.values())
-        if usual.numbers:
-            inputs = usual.inputs_of(given)
-            return (None, args) if inputs is None else (usual, inputs)
-        return usual, given
+        return usual, given if self._live is None else (*given, *self._live.values())
 
     def _note_usual(self, how: tuple[Any, bool], args: tuple[Any, ...], paths: Paths, many: bool, key: tuple[Any, ...]) -> None:
-        kinds: list[Kind] = []
-        numbers = {k: x for k, x in enumerate(args) if type(x) is float and k not in key[0]} if has_fixed_numbers(key) else {}
-        if not all(abs(x) > 0.0 for x in numbers.values()):
-            return  # zeros of both signs are equal, and nan never is
-        for k, value in enumerate(args):
-            if k in numbers:
-                continue
-            kind = kind_of_input(value)
-            if kind is None:
-                return
-            kinds.append(kind)
-        snapshot = self._surroundings.snapshot()
+        self._missed[how] = missed = self._missed.get(how, 0) + 1
+        if missed & (missed - 1):
+            return  # what is another one each time costs more to look at than it saves
+        fixes = has_fixed_numbers(key)
+        layout = layout_of(args, lambda k: fixes and k not in key[0])
+        live = [*map(kind_of_input, self._live_values())]
+        if layout is None or None in live:
+            return
+        snapshot = snapshot_of(self._surroundings, *layout.objects)
         if snapshot is not None:
             self._forget_direct(how[0])
-            self._usual[how] = Usual(kinds, snapshot, paths, many, numbers)
+            self._usual[how] = Usual(layout, [*layout.kinds, *filter(None, live)], snapshot, paths, many)
 
     def __direct__(self, what: str, argnums: Any) -> Direct:
         """What drivers ask first for value and gradient (""), or for products ("hvp"), and calls for the "value"."""

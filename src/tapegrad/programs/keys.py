@@ -9,6 +9,8 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.containers import flatten
+from tapegrad.programs.argument_layouts import Layout
+from tapegrad.programs.classes import parts_of
 from tapegrad.programs.quick_calls import Kind, QuickCall, kind_of_input, quick_call
 from tapegrad.programs.snapshots import Snapshot, same_bits
 from tapegrad.programs.surroundings import PLAIN, Arrays
@@ -37,37 +39,35 @@ class Paths:
 
 
 class Usual:
-    """The arguments of the latest call, where all are numbers and arrays: the next one's are mostly like them."""
+    """What calls like the latest one are alike in: the next one is mostly like it.
 
-    __slots__ = ("arrays", "dtype", "kinds", "looked", "many", "numbers", "paths", "quick", "snapshot")
+    Attributes
+    ----------
+    layout : Layout
+        Of its arguments.
+    kinds : list of Kind
+        Of inputs: those among the arguments, and behind them arrays that are read where they are.
+    """
 
-    def __init__(self, kinds: list[Kind], snapshot: Snapshot, paths: Paths, many: bool, numbers: dict[int, float]) -> None:
+    __slots__ = ("arrays", "dtype", "kinds", "layout", "looked", "many", "paths", "quick", "snapshot")
+
+    def __init__(self, layout: Layout, kinds: list[Kind], snapshot: Snapshot, paths: Paths, many: bool) -> None:
         self.many = many  # whether gradients are asked for in a tuple
-        self.numbers = numbers  # by place, those among the arguments that are part of the key; the kinds are of the others
-        self.kinds, self.snapshot, self.paths, self.dtype = kinds, snapshot, paths, get_default_dtype()
+        self.layout, self.kinds, self.snapshot, self.paths, self.dtype = layout, kinds, snapshot, paths, get_default_dtype()
         self.quick: dict[str, QuickCall] = {}  # by what is asked for
         self.looked: set[str] = set()  # for what there is a direct call, or none
         self.arrays = sum(shape is not None for _, shape, _ in kinds) + len(snapshot.arrays)
 
-    def inputs_of(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Arguments without the numbers that are part of the key; None if these are others."""
-        numbers = self.numbers
-        if len(args) != len(self.kinds) + len(numbers):
-            return None
-        if not all(type(args[k]) is float and args[k] == x for k, x in numbers.items()):
-            return None
-        return tuple([value for k, value in enumerate(args) if k not in numbers])
-
-    def holds(self, args: tuple[Any, ...]) -> bool:
-        """Whether a call with these arguments has the same key."""
-        if len(args) != len(self.kinds):
+    def holds(self, given: tuple[Any, ...]) -> bool:
+        """Whether a call with these inputs has the same key."""
+        if len(given) != len(self.kinds):
             return False
-        for value, (kind, shape, dtype) in zip(args, self.kinds, strict=True):
+        for value, (kind, shape, dtype) in zip(given, self.kinds, strict=True):
             if type(value) is not kind:
                 return False
             if shape is not None and (value.shape != shape or value.dtype is not dtype or not value.flags.c_contiguous):
                 return False
-        return self.has_same_surroundings(args)
+        return self.has_same_surroundings(given)
 
     def has_same_surroundings(self, args: tuple[Any, ...]) -> bool:
         """Whether what else is part of the key is the same."""
@@ -136,6 +136,10 @@ def describe(value: Any, parts: list[Any], values: list[Any], others: list[Any])
         return all(describe(part, parts, values, others) for part in value.values())
     elif isinstance(value, (Tensor, np.ndarray)):
         return False
+    elif (held := parts_of(value)) is not None:
+        others.append(kind)  # whose functions may compute of them
+        parts.append(held[0])
+        return all(describe(part, parts, values, others) for part in held[1])
     else:
         others.append(value)
     return True

@@ -82,12 +82,10 @@ class Program(RecordedPaths):
         if usual is not None and (trace := usual.paths.first) and not trace.is_running and (trace.has_value or finish is not None):
             trace.is_running = True
             try:
-                if usual.has_run(trace, what, given, along):
-                    if what not in usual.looked:
-                        self._prepare_direct(usual, trace, what, argnums, has_aux)
-                    return self._checked(trace, args, kwargs, argnums, usual.many, finish)
-                if usual.holds(given) and (trace.has_fused(given, needs, self.fuses) or trace.has_run(given)):
-                    if trace.made.products is not None and what not in usual.looked:
+                has_run = usual.has_run(trace, what, given, along)
+                if has_run or (usual.holds(given) and (trace.has_fused(given, needs, self.fuses) or trace.has_run(given))):
+                    self._missed[argnums, has_aux] = 0
+                    if what not in usual.looked and (has_run or trace.made.products is not None):
                         self._prepare_direct(usual, trace, what, argnums, has_aux)
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
             finally:
@@ -106,11 +104,14 @@ class Program(RecordedPaths):
         if paths is None:
             return None
         if paths.first is not None and not kwargs and type(asked) is not list:
-            self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many, key)
+            self._note_usual((asked, has_aux), args, paths, many, key)
         if paths.refused:
             return None
         paths.needs |= {what} | ({"value"} if type(needs) is str and needs in LATER else set())
         trace, before = paths.first, None
+        if trace is not None and len(trace.inputs) != len(values):
+            paths.refused = "it is differentiated by what an object among its arguments holds"
+            return None
         while trace is not None:
             if not (trace.has_value or finish is not None) or trace.is_running:
                 return None

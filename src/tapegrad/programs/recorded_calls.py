@@ -9,11 +9,12 @@ import numpy as np
 
 from tapegrad.autograd.sweep import check_saved
 from tapegrad.drivers.calling import refuse_written, take_apart
-from tapegrad.drivers.containers import flatten
+from tapegrad.drivers.containers import Node, flatten, restore
 from tapegrad.drivers.leaves import Call, tensor_like
 from tapegrad.errors import OverwrittenError
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.classes import answering
+from tapegrad.programs.classes import parts_of
 from tapegrad.programs.live_arrays import LiveArrays
 from tapegrad.programs.recorder import Recorder
 from tapegrad.programs.steps import Value
@@ -119,14 +120,22 @@ def wrapped(value: Any, of_python: set[int] | None) -> Any:
         return answering(as_arrays(make(value.copy("K"), 0)), kind)
     if kind in (tuple, list):
         return kind(wrapped(part, of_python) for part in value)
-    return {name: wrapped(part, of_python) for name, part in value.items()} if kind is dict else value
+    if kind is dict:
+        return {name: wrapped(part, of_python) for name, part in value.items()}
+    if (held := parts_of(value)) is None:
+        return value
+    parts = [wrapped(part, of_python) for part in held[1]]
+    return restore(Node(value, held[0], (None,) * len(parts)), iter(parts))
 
 
 def containers_in(value: Any) -> list[Any]:
-    """What lists and dicts among arguments hold, by identity."""
+    """What lists, dicts and dataclasses among arguments hold, by identity."""
     if isinstance(value, dict):
         return [(name, id(part), containers_in(part)) for name, part in value.items()]
-    return [(id(part), containers_in(part)) for part in value] if isinstance(value, (list, tuple)) else []
+    if isinstance(value, (list, tuple)):
+        return [(id(part), containers_in(part)) for part in value]
+    held = parts_of(value)
+    return [] if held is None else [*held[0], *((id(part), containers_in(part)) for part in held[1])]
 
 
 class Own(NamedTuple):

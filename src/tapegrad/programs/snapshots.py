@@ -12,7 +12,7 @@ import numpy as np
 __all__ = ["MISSING", "UNKNOWN", "Snapshot", "parts_in", "same_bits"]
 
 MISSING = object()  # what a name without a value stands for
-UNKNOWN = (KeyError, ValueError)  # what is raised where a name has no value any more
+UNKNOWN = (AttributeError, KeyError, ValueError)  # what is raised where a name has no value any more
 WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # whose comparison knows no nan
 SMALL = 4096  # bytes up to which a copy costs less than two views
 
@@ -30,15 +30,23 @@ def same_bits(a: Any, b: Any) -> bool:
 class Snapshot:
     """What functions saw at one time, by identity, and the contents of arrays."""
 
-    __slots__ = ("_check", "arrays", "cells", "containers", "functions", "names")
+    __slots__ = ("_check", "_conditions", "arrays")
 
     def __init__(self) -> None:
         self._check: Any = None
-        self.arrays: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
-        self.names: list[tuple[dict[str, Any], str, Any]] = []
-        self.cells: list[tuple[Any, Any]] = []
-        self.containers: list[tuple[Any, list[Any]]] = []
-        self.functions: list[tuple[Any, Any, Any, Any]] = []
+        self.arrays: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []  # with what they held
+        self._conditions: list[tuple[str, tuple[Any, ...]]] = []
+
+    def ask(self, condition: str, *values: Any) -> None:
+        """Have something looked at: an expression with places for values."""
+        self._conditions.append((condition, values))
+
+    def ask_of_name(self, space: dict[str, Any], name: str, part: Any) -> None:
+        """Have a name stand for an object still, or for nothing where that is `MISSING`."""
+        if part is MISSING:
+            self.ask("{1} not in {0}", space, name)
+        else:
+            self.ask("{0}[{1}] is {2}", space, name, part)
 
     def holds(self) -> bool:
         """Whether everything is the same still."""
@@ -63,7 +71,7 @@ class Snapshot:
 
     def terms(self) -> tuple[dict[str, Any], list[str]]:
         """What has to be true, as text, with what it names."""
-        space: dict[str, Any] = {"same_bits": same_bits, "has_parts": _has_parts}
+        space: dict[str, Any] = {"same_bits": same_bits, "has_parts": _has_parts, "has_attributes": _has_attributes}
         terms: list[str] = []
 
         def add(text: str, *values: Any) -> None:
@@ -71,17 +79,8 @@ class Snapshot:
             space.update(zip(names, values, strict=True))
             terms.append(text.format(*names))
 
-        for one in self.functions:
-            add("{0}.__code__ is {1} and {0}.__defaults__ is {2} and {0}.__kwdefaults__ is {3} and not {0}.__dict__", *one)
-        for names, name, part in self.names:
-            if part is MISSING:
-                add("{1} not in {0}", names, name)
-            else:
-                add("{0}[{1}] is {2}", names, name, part)
-        for cell in self.cells:
-            add("{0}.cell_contents is {1}", *cell)
-        for container in self.containers:
-            add("has_parts({0}, {1})", *container)
+        for condition in self._conditions:
+            add(condition[0], *condition[1])
         for array in self.arrays:
             add("same_bits({0}, {1})", *array)
         return space, terms
@@ -95,3 +94,10 @@ def parts_in(container: Any) -> Iterable[Any]:
 def _has_parts(container: Any, parts: list[Any]) -> bool:
     now = list(parts_in(container))
     return len(now) == len(parts) and all(map(operator.is_, now, parts))
+
+
+def _has_attributes(held: Any, names: tuple[str, ...], values: tuple[Any, ...]) -> bool:
+    """Whether an object's attributes are these, in their order."""
+    if len(held) != len(names):
+        return False
+    return all(map(operator.is_, held.values(), values)) and (all(map(operator.is_, held, names)) or tuple(held) == names)

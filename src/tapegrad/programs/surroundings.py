@@ -26,10 +26,10 @@ import numpy as np
 from tapegrad.frames import PACKAGE
 from tapegrad.programs.classes import is_of_python, is_of_words
 from tapegrad.programs.names_in_code import NamesInCode, all_of, is_installed_file, is_installed_module
-from tapegrad.programs.snapshots import MISSING, Snapshot, parts_in
+from tapegrad.programs.snapshots import MISSING
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["PLAIN", "Arrays", "Surroundings", "Unseen"]
+__all__ = ["MAPPINGS", "PLAIN", "Arrays", "Surroundings", "Unseen", "held_in_cells", "is_fixed", "users_in"]
 
 DEPTH = 100
 MOST_OBJECTS = 100_000
@@ -89,16 +89,17 @@ class Surroundings:
 
     Attributes
     ----------
+    function : callable
     skipped : frozenset of str
         Names in its code whose values are no part of it.
     recurs : bool
         Whether the function was met again, by what it sees.
     """
 
-    __slots__ = ("_function", "_names", "recurs", "skipped")
+    __slots__ = ("_names", "function", "recurs", "skipped")
 
     def __init__(self, function: Any) -> None:
-        self._function = function
+        self.function = function
         self.skipped: frozenset[str] = frozenset()  # names of the function itself that are not looked at
         self.recurs = False  # whether the function was met again
         self._names: dict[types.CodeType, NamesInCode | None] = {}  # None for code of installed packages
@@ -117,94 +118,9 @@ class Surroundings:
             If something cannot be looked into.
         """
         view = _View()
-        for value in (self._function, *others):
+        for value in (self.function, *others):
             self._follow(value, "", 0, view)
         return tuple(view.key), view.objects, view.arrays
-
-    def snapshot(self) -> Snapshot | None:
-        """What is there now, if it can be compared quickly: numbers, text and functions, no containers, arrays or instances."""
-        found = Snapshot()
-        return found if self._add(self._function, found, set()) else None
-
-    def _add(self, value: Any, found: Snapshot, seen: set[int]) -> bool:
-        if type(value) in PLAIN or id(value) in seen:
-            return True
-        seen.add(id(value))
-        if type(value) is np.ndarray:
-            found.arrays.append((value, value.copy()))
-            return value.dtype.kind != "O"
-        if type(value) in (tuple, list, dict):
-            parts = list(parts_in(value))
-            found.containers.append((value, parts))
-            return all(self._add(part, found, seen) for part in parts)
-        if isinstance(value, types.ModuleType):
-            return is_installed_module(value.__name__)
-        if isinstance(value, types.BuiltinFunctionType):
-            return value.__self__ is None or isinstance(value.__self__, types.ModuleType)
-        if not isinstance(value, types.FunctionType):
-            return is_fixed(value) or (isinstance(value, type) and is_installed_module(value.__module__))
-        names = self._names_of(value)
-        if names is None:
-            return self._add_closure(value, found, seen)
-        if names.imports or names.finds:
-            return False
-        found.functions.append((value, value.__code__, value.__defaults__, value.__kwdefaults__))
-        defaults = value.__defaults__ or ()
-        if value.__dict__ or value.__kwdefaults__ or not all(self._add(part, found, seen) for part in defaults):
-            return False
-        space = value.__globals__
-        skipped = self.skipped if value is self._function else ()
-        for name in names.names:
-            if name in skipped:
-                continue
-            part = space.get(name, MISSING)
-            found.names.append((space, name, part))
-            if type(part) is types.ModuleType and not is_installed_module(part.__name__):
-                if not self._add_module(part, names, found, seen):
-                    return False
-            elif part is not MISSING and not self._add(part, found, seen):
-                return False
-        for within, name, part in names.of_installed([*map(space.get, names.names), *_held_in_cells(value), *defaults]):
-            found.names.append((within, name, part))
-            if not self._add(part, found, seen):
-                return False
-        for inner, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
-            if inner in skipped:
-                continue
-            try:
-                part = cell.cell_contents
-            except ValueError:
-                return False
-            found.cells.append((cell, part))
-            if not self._add(part, found, seen):
-                return False
-        return True
-
-    def _add_closure(self, function: types.FunctionType, found: Snapshot, seen: set[int]) -> bool:
-        """What is the user's in the closure of a function of an installed package, or may be: other functions, that it wraps."""
-        parts = [part for _, part in _users_in(function)]
-        if not parts:
-            return True
-        found.containers.append((vars(function), list(parts_in(vars(function)))))
-        for cell in function.__closure__ or ():
-            try:
-                found.cells.append((cell, part := cell.cell_contents))
-            except ValueError:
-                return False
-            if isinstance(part, (*MAPPINGS, list, tuple)):
-                if type(part) not in (tuple, list, dict):
-                    return False
-                found.containers.append((part, list(parts_in(part))))
-        return all(self._add(part, found, seen) for part in parts)
-
-    def _add_module(self, module: types.ModuleType, names: NamesInCode, found: Snapshot, seen: set[int]) -> bool:
-        """What code names of a module of the user's; not what modules in it hold, nor what is found by text."""
-        for name in names.names:
-            part = vars(module).get(name, MISSING)
-            found.names.append((vars(module), name, part))
-            if part is not MISSING and not self._add(part, found, seen):
-                return False
-        return not names.reads_attributes
 
     def _follow(self, value: Any, path: str, depth: int, view: _View, names: NamesInCode | None = None) -> None:
         kind = type(value)
@@ -218,7 +134,7 @@ class Surroundings:
         view.objects.append(value)
         view.key.append(id(value))
         if id(value) in view.seen:
-            self.recurs |= value is self._function
+            self.recurs |= value is self.function
             return
         view.seen.add(id(value))
         if depth > DEPTH or len(view.seen) > MOST_OBJECTS:
@@ -255,8 +171,8 @@ class Surroundings:
     def _inside(self, value: Any, path: str, names: NamesInCode | None) -> Iterator[tuple[str, Any]]:
         """What an object holds, with its name in it, which is empty where nothing more is to be looked at."""
         if isinstance(value, types.FunctionType):
-            seen = self._names_of(value)
-            yield from _users_in(value) if seen is None else self._seen_by(value, seen)
+            seen = self.names_of(value)
+            yield from users_in(value) if seen is None else self._seen_by(value, seen)
         elif isinstance(value, types.MethodType):
             yield from (("__func__", value.__func__), ("self", value.__self__))
         elif isinstance(value, types.BuiltinFunctionType):
@@ -307,7 +223,8 @@ class Surroundings:
                 if isinstance(part, types.MemberDescriptorType) and hasattr(value, name):
                     yield name, getattr(value, name)
 
-    def _names_of(self, function: types.FunctionType) -> NamesInCode | None:
+    def names_of(self, function: types.FunctionType) -> NamesInCode | None:
+        """What the code of a function names; None for functions of installed packages."""
         code = function.__code__
         if code not in self._names:
             self._names[code] = None if is_installed_file(code.co_filename) else NamesInCode(code)
@@ -318,7 +235,7 @@ class Surroundings:
         space = function.__globals__
         if names.finds_globals(space):
             raise Unseen(f"{code.co_qualname} finds by {names.finds} what programs cannot see")
-        skipped = self.skipped if function is self._function else ()
+        skipped = self.skipped if function is self.function else ()
         for name in names.names:
             part = MISSING if name in skipped else space.get(name, MISSING)
             if isinstance(part, types.ModuleType):
@@ -330,7 +247,7 @@ class Surroundings:
         for module in imported:
             if not is_installed_module(module.__name__):
                 yield from ((f"{module.__name__}.{inner}", vars(module)[inner]) for inner in names.of_module(module))
-        modules = *map(space.get, names.names), *imported, *_held_in_cells(function), *(function.__defaults__ or ())
+        modules = *map(space.get, names.names), *imported, *held_in_cells(function), *(function.__defaults__ or ())
         for _, name, part in names.of_installed(modules):
             yield "" if isinstance(part, OF_C) else name, part
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
@@ -345,7 +262,7 @@ class Surroundings:
         yield from function.__dict__.items()
 
 
-def _held_in_cells(function: types.FunctionType) -> list[Any]:
+def held_in_cells(function: types.FunctionType) -> list[Any]:
     """What a function's closure holds; what is not yet bound is left out."""
     found = []
     for cell in function.__closure__ or ():
@@ -356,13 +273,13 @@ def _held_in_cells(function: types.FunctionType) -> list[Any]:
     return found
 
 
-def _users_in(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+def users_in(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """What is the user's among what a function of an installed package holds: its closure, as decorators make it.
 
     Attributes of a function that is made of one of the user's are the user's.
     """
     own, decorates = function.__code__.co_filename.startswith(PACKAGE), False
-    for part in _held_in_cells(function):
+    for part in held_in_cells(function):
         held = part.values() if isinstance(part, MAPPINGS) else part if isinstance(part, (list, tuple)) else ()
         for k, one in enumerate((part, *held)):
             if _may_be_users(one) or (issubclass(type(one), np.ndarray) and not own):

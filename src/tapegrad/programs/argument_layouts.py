@@ -1,0 +1,195 @@
+"""Where inputs stand among arguments: what the next call's have to be like, and how to take its inputs out, as text."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.containers import Node, restore
+from tapegrad.programs.classes import fields_of, parts_of
+from tapegrad.programs.quick_calls import Kind, kind_of_input
+from tapegrad.programs.snapshots import UNKNOWN
+from tapegrad.programs.surroundings import PLAIN
+from tapegrad.tensors.tensor import Tensor
+
+__all__ = ["Layout", "layout_of"]
+
+NOTHING = np.empty(0)
+NAMES = (str, int)  # types of keys of dicts
+
+
+class Layout:
+    """How arguments are arranged around the numbers and arrays among them.
+
+    Parameters
+    ----------
+    args : sequence
+        Like which others are to be.
+    fixed : callable
+        Whether Python's numbers in an argument, which is given by its place, are part of the key.
+
+    Attributes
+    ----------
+    kinds : list of Kind
+        Of the inputs among these.
+    is_flat : bool
+        Whether they are nothing but numbers and arrays.
+    objects : list
+        Objects among them, and classes of containers, whose contents are part of the key.
+    space : dict
+        What the text names.
+    """
+
+    __slots__ = ("_args", "_conditions", "_fixed", "_inputs", "_take", "_vectors", "count", "is_flat", "kinds", "objects", "space")
+
+    def __init__(self, args: Sequence[Any], fixed: Callable[[int], bool]) -> None:
+        self._fixed = fixed
+        self.count, self.is_flat = len(args), True
+        self.objects: list[Any] = []
+        self.space: dict[str, Any] = {}
+        self.kinds: list[Kind] = []
+        self._conditions: list[str] = []
+        self._inputs: list[str] = []
+        self._take: Any = None
+        self._vectors = 0
+        # The arguments themselves may be changed meanwhile.
+        self._args = tuple([_around(value, itertools.repeat(NOTHING), fixed(k)) for k, value in enumerate(args)])
+
+    def lines(self, behind: str = "") -> list[str]:
+        """What makes `args` the tuple of inputs, with others behind those of arguments, or returns None."""
+        first = len(self._inputs) - self._vectors
+        if self.is_flat:
+            return [f"        args = (*args[:{first}], {behind}, *args[{first}:])"] if behind else []
+        inputs = [*self._inputs[:first], *([behind] if behind else []), *self._inputs[first:]]
+        return [
+            f"        if not ({' and '.join([f'len(args) == {self.count}', *self._conditions])}):\n            return None",
+            f"        args = ({''.join(f'{one}, ' for one in inputs)})",
+        ]
+
+    def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """The inputs among arguments; None if these are arranged in another way."""
+        if self.is_flat:
+            return args if len(args) == self.count else None
+        if self._take is None:
+            space = dict(self.space)
+            exec("\n".join(["def take(args):", "    if True:", *self.lines(), "        return args"]), space)
+            self._take = space["take"]
+        try:
+            found: tuple[Any, ...] | None = self._take(args)
+        except UNKNOWN:
+            return None
+        return found
+
+    def with_vectors(self, vectors: Sequence[Any]) -> Layout:
+        """The same with vectors behind the arguments."""
+        if not vectors:
+            return self
+        found = layout_of([*self._args, *vectors], lambda k: k < self.count and self._fixed(k))
+        assert found is not None  # as the arguments themselves
+        found._vectors = len(found.kinds) - len(self.kinds)
+        return found
+
+    def arguments(self, inputs: Iterable[Any]) -> tuple[Any, ...]:
+        """Arguments around other inputs."""
+        rest = iter(inputs)
+        return tuple([_around(value, rest, self._fixed(k)) for k, value in enumerate(self._args)])
+
+    def add(self, value: Any, text: str, is_fixed: bool) -> bool:
+        """Describe a value that stands somewhere; False if no other one is to be like it."""
+        kind = type(value)
+        if kind is float and is_fixed:
+            if not abs(value) > 0.0:
+                return False  # zeros of both signs are equal, and nan never is
+            return self._ask(f"type({text}) is float and {text} == {self._named(value)}")
+        if (input_kind := kind_of_input(value)) is not None:
+            self._inputs.append(text)
+            self.kinds.append(input_kind)
+            return True
+        if value is None or kind is bool:
+            return self._ask(f"{text} is {value}")
+        if kind in PLAIN and kind is not complex:
+            return self._ask(f"type({text}) is {self._named(kind)} and {text} == {self._named(value)}")
+        if kind in (tuple, list):
+            name = self._bound(text, kind)
+            return self._ask(f"len({name}) == {len(value)}") and self._add_all(value, name, range(len(value)), is_fixed)
+        if kind is dict:
+            return self._add_dict(value, text, is_fixed)
+        if (fields := fields_of(value)) is not None:
+            return self._add_fields(value, text, fields, is_fixed)
+        if kind in PLAIN or isinstance(value, (Tensor, np.ndarray, np.generic)):
+            return False
+        self.objects.append(value)
+        return self._ask(f"{text} is {self._named(value)}")
+
+    def _add_dict(self, value: dict[Any, Any], text: str, is_fixed: bool) -> bool:
+        names = tuple(value)
+        if not all(type(name) in NAMES for name in names):
+            return False
+        name, own = self._bound(text, dict), self._named(names)
+        self.space |= {"same_object": operator.is_, "same_names": _same_names}
+        self._ask(f"len({name}) == {len(value)} and (all(map(same_object, {name}, {own})) or same_names({name}, {own}))")
+        return self._add_all(value.values(), name, names, is_fixed)
+
+    def _add_fields(self, value: Any, text: str, fields: Sequence[str], is_fixed: bool) -> bool:
+        kind = type(value)
+        self.objects.append(kind)
+        name = self._bound(text, kind)
+        if isinstance(value, tuple):
+            return self._add_all(value, name, range(len(value)), is_fixed)
+        if kind.__dictoffset__:
+            self._ask(f"len({name}.__dict__) == {len(value.__dict__)}")
+        parts = [(getattr(value, field), f"{name}.{field}") for field in fields]
+        return all(self.add(part, place, is_fixed) for part, place in parts)
+
+    def _add_all(self, parts: Iterable[Any], name: str, keys: Iterable[Any], is_fixed: bool) -> bool:
+        return all(self.add(part, f"{name}[{key!r}]", is_fixed) for part, key in zip(parts, keys, strict=True))
+
+    def _bound(self, text: str, kind: type) -> str:
+        """A name for a container."""
+        name = f"part{len(self._conditions)}"
+        self._ask(f"type({name} := {text}) is {self._named(kind)}")
+        return name
+
+    def _ask(self, condition: str) -> bool:
+        self.is_flat = False
+        self._conditions.append(condition)
+        return True
+
+    def _named(self, value: Any) -> str:
+        name = f"a{len(self.space)}"
+        self.space[name] = value
+        return name
+
+
+def layout_of(args: Sequence[Any], fixed: Callable[[int], bool] = lambda _: False) -> Layout | None:
+    """How arguments are arranged; None if there is something among them that no other one is to be like.
+
+    Parameters
+    ----------
+    args : sequence
+    fixed : callable
+        Whether Python's numbers in an argument, which is given by its place, are part of the key.
+    """
+    found = Layout(args, fixed)
+    return found if all(found.add(value, f"args[{k}]", fixed(k)) for k, value in enumerate(args)) else None
+
+
+def _around(value: Any, inputs: Iterator[Any], is_fixed: bool) -> Any:
+    """Something like a value, around the next inputs."""
+    kind = type(value)
+    if kind_of_input(value) is not None and not (kind is float and is_fixed):
+        return next(inputs)
+    if (held := parts_of(value)) is None:
+        return value
+    names, parts = held
+    around = [_around(part, inputs, is_fixed) for part in parts]
+    return restore(Node(value, names, (None,) * len(around)), iter(around))
+
+
+def _same_names(value: dict[Any, Any], names: tuple[Any, ...]) -> bool:
+    """Whether keys of a dict are these, in their order."""
+    return all(type(a) is type(b) and a == b for a, b in zip(value, names, strict=True))
