@@ -75,7 +75,7 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     >>> tg.hvp(lambda x: x[0] ** 2 * x[1], np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([4., 2.])
     """
-    if (product := at_once(f, "hvp", 0, (x, v))) is not None:
+    if (product := at_once(f, "hvp", 0, (x,), (v,))) is not None:
         return product
     needs = needs_along("hvp", x, v) if hasattr(type(f), "__replay__") else "rows"
     return finished_call(f, (x,), {}, 0, False, "hvp", functools.partial(_product, v=v), second=True, along=v, needs=needs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
 
     primals = _checked(primals, "jvp")
     if not has_aux and type(tangents) in (tuple, list):
-        found = at_once(f, "value_jvp", range(len(primals)), (*primals, *tangents))
+        found = at_once(f, "value_jvp", range(len(primals)), tuple(primals), tuple(tangents))
         if found is not None:
             return found
     is_program = hasattr(type(f), "__replay__") and not has_aux
@@ -105,17 +105,17 @@ def needs_along(what: str, values: Any, vectors: Any) -> Any:
     return what, np.asarray(along[0], np.float64).reshape(-1) if len(along) == 1 else joined(along)
 
 
-def _is_plain(value: Any, dtypes: Collection[Any] = FLOATS) -> bool:
-    """Whether it is a float, or an array of some dtypes."""
+def _is_plain(value: Any) -> bool:
+    """Whether it is a float, or an array of floats."""
     kind = type(value)
-    return kind is float or kind is np.float64 or (kind is np.ndarray and value.dtype in dtypes and value.size > 0)
+    return kind is float or kind is np.float64 or (kind is np.ndarray and value.dtype in FLOATS and value.size > 0)
 
 
-def _are_plain(values: Any, dtypes: Collection[Any] = FLOATS) -> bool:
+def _are_plain(values: Any) -> bool:
     """Whether all that containers hold is so."""
     found: list[Any] = []
     flatten(values, found, [], "")
-    return bool(found) and all(_is_plain(x, dtypes) for x in found)
+    return bool(found) and all(map(_is_plain, found))
 
 
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -270,9 +270,7 @@ def _kept(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> tupl
         return made, Outputs(made, name), None, False
 
     primals = copied(_checked(primals, name))
-    # From the left sweeps multiply, which round adjoints of float32; code does as a linear tape does, which rounds nothing.
-    dtypes = {np.dtype(np.float64)} if name == "vjp" else FLOATS
-    is_program = hasattr(type(f), "__replay__") and _are_plain(primals, dtypes) and not has_aux
+    is_program = hasattr(type(f), "__replay__") and _are_plain(primals) and not has_aux
     needs = "rows" if not is_program else "vjp" if name == "vjp" else "jvp"
     found: tuple[Call, Outputs, Any, bool] = finished_call(f, primals, {}, range(len(primals)), has_aux, name, finish, needs=needs)
     return found

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.derivatives import joined
+from tapegrad.drivers.direct import in_doubles
 from tapegrad.drivers.jacobian_products import product_later
 from tapegrad.drivers.leaves import Call, copied
 from tapegrad.programs.fused.paths import FusedMatrix
@@ -97,7 +98,10 @@ class LaterProducts:
 
         def product(*vectors: Any) -> Any:
             nonlocal general
-            if (found := run((*given, *vectors))) is not None:
+            found = run((*given, *vectors))
+            if found is None and (doubles := in_doubles(vectors)) is not None:
+                found = run((*given, *doubles))
+            if found is not None:
                 return found
             if general is None:
                 general = self._general(given, kept)

@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from tapegrad.programs.fused.axis_derivatives import goes_along_axes
 from tapegrad.programs.fused.chosen_places import HostedReturn, is_choice
 from tapegrad.programs.fused.data_steps import steps_before
-from tapegrad.programs.fused.exponential_sums import sums_exponentials
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, contiguous
 from tapegrad.programs.fused.extremes import chooses_extremes
 from tapegrad.programs.fused.geometry import (
@@ -174,16 +174,21 @@ class PathExpressions(PathValues):
                         self._contribute_at(self._canonical(step.source), *part)
         elif isinstance(step, Joined):
             self._through_join(step)
-        elif isinstance(step, Structured) and (chooses_extremes(step) or sums_exponentials(step)):
-            g = self._adjoint(step.result)
+        elif isinstance(step, Structured) and goes_along_axes(step):
             self._need_doubles(step)
-            if g is not None and step.operands[0].tracked:
-                back = self._back_from_extremes if chooses_extremes(step) else self._back_from_exponentials
-                self._contribute(step.operands[0], back(step, g))
+            if step.operands[0].tracked:
+                self._through_axes(step)
         elif isinstance(step, Structured) and id(step) in self.runs:
             self._through_gather(step)
         elif isinstance(step, Structured):
             self._through_product(step)
+
+    def _through_axes(self, step: Structured) -> None:
+        g = self._adjoint(step.result)
+        if g is not None:
+            self.adjoints[id(step)] = g
+            back = self._back_from_extremes if chooses_extremes(step) else self._back_from_exponentials
+            self._contribute(step.operands[0], back(step, g))
 
     def _through_choice(self, step: Structured) -> None:
         """From elements that index arrays choose to the array."""

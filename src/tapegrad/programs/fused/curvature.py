@@ -10,9 +10,11 @@ import numpy as np
 from tapegrad.kernels.second_partials import PAIRS, second_partials
 from tapegrad.programs.fused.adjoints import PathExpressions
 from tapegrad.programs.fused.asked_values import AskedValues
+from tapegrad.programs.fused.axis_derivatives import AxisDerivatives
 from tapegrad.programs.fused.directions import Directions
 from tapegrad.programs.fused.expressions import Shape
 from tapegrad.programs.fused.geometry import sum_strides
+from tapegrad.programs.fused.hosted_tangents import HostedLanes, is_linear_step
 from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.steps import Cast, Gathered, Ruled, Step, Structured, Value
 from tapegrad.rules.table import RULES
@@ -69,8 +71,21 @@ class Curvature(PathExpressions):
         return self.path.written_source(step)  # type: ignore[arg-type]
 
     def _through_host(self, step: Structured) -> None:
-        if any(value.tracked for value in step.operands):
+        tracked = [k for k, value in enumerate(step.operands) if value.tracked]
+        if not tracked:
+            return
+        if not is_linear_step(step, together=True):
             raise Unfused(f"no second derivative of {step.describe()}")
+        g = self._adjoint(step.result)
+        if g is None or g in self.graph.constants:
+            return
+        shape = self._shape(step.result)
+        own = np.zeros(shape)
+        reads = [self._written_to(self._spread(g, shape), own, shape), *self.path.kept_of(step)]
+        cotangents = {k: np.zeros(self._shape(step.operands[k])) for k in tracked}
+        number = self.graph.host(HostedLanes(step, own, cotangents))
+        for k, array in cotangents.items():
+            self._contribute(step.operands[k], self._given_by(number, k, reads, self._buffer_of(array), array.shape))
 
     def places_of(self, step: Structured) -> list[int]:
         """What has to be there before the places are looked at that index arrays name."""
@@ -121,6 +136,21 @@ class Curvature(PathExpressions):
                     if term not in graph.constants:
                         found.append((step.operands[a], term))
         return found
+
+    def _through_axes(self, step: Structured) -> None:
+        adjoint = self.path.adjoints.get(id(step))
+        if adjoint is None:
+            return
+        (x,), graph = step.operands, self.graph
+        g = self._adjoint(step.result)
+        g = None if g is None or g in graph.constants else self._spread(g, self._shape(step.result))
+        tangents = [self.directions.tangent(value) for value in (step.result, x)]
+        if any(tangent in graph.constants for tangent in tangents):  # of what is tracked, and depends on nothing
+            tangents = [self._filled(graph.constant(0.0), self._shape(value)) for value in (step.result, x)]
+        wide = [self._spread(tangent, self._shape(value)) for tangent, value in zip(tangents, (step.result, x), strict=True)]
+        term = AxisDerivatives(self.path, self, self._lanes, step).second(adjoint, g, *wide)
+        if term is not None:
+            self._contribute(x, term)
 
     def _through_product(self, step: Structured) -> None:
         adjoint = self.path.adjoints.get(id(step))

@@ -8,9 +8,11 @@ import numpy as np
 
 from tapegrad.ops.products import product_again
 from tapegrad.programs.fused.asked_values import AskedValues
+from tapegrad.programs.fused.axis_derivatives import AxisDerivatives, goes_along_axes
 from tapegrad.programs.fused.chosen_places import HostedChoice, is_choice
 from tapegrad.programs.fused.expressions import Shape, contiguous
 from tapegrad.programs.fused.geometry import broadcast_axes, sum_strides
+from tapegrad.programs.fused.hosted_tangents import HostedTangent, is_linear_step
 from tapegrad.programs.fused.lane_products import LaneProducts
 from tapegrad.programs.fused.replaced_parts import Replaced
 from tapegrad.programs.fused.rule_text import Unfused
@@ -102,7 +104,9 @@ class Directions(PathValues):
                 self._set(result, self._chosen(step))  # type: ignore[arg-type]
         elif id(step) in self.hosted and not isinstance(step, Ruled):
             if not all(map(self.is_zero, _sources(step))):
-                raise Unfused(f"no tangent of {step.describe()}")
+                if not is_linear_step(step):
+                    raise Unfused(f"no tangent of {step.describe()}")
+                self._set(result, self._of_host_along(step))  # type: ignore[arg-type]
         elif isinstance(step, Replaced):
             before, part = self.tangent(step.before), self.tangent(step.part)
             self._set(result, self._zero if before == part == self._zero else self._with_part(step, before, part))
@@ -117,6 +121,11 @@ class Directions(PathValues):
             self._through(step)
         elif isinstance(step, Structured) and step.operation.forward is product_again:
             self._set(result, self._product(step))
+        elif isinstance(step, Structured) and goes_along_axes(step):
+            (x,) = step.operands
+            if not self.is_zero(x):
+                tangent = self._spread(self.tangent(x), self._shape(x))
+                self._set(result, AxisDerivatives(self.path, self, self.products, step).tangent(tangent))
         elif isinstance(step, Summed):
             self._set(result, self._zero if self.is_zero(step.source) else self._total(step))
         elif isinstance(step, (Gathered, Joined, Structured)) and not all(map(self.is_zero, _sources(step))):
@@ -168,6 +177,18 @@ class Directions(PathValues):
         reads = [self._written_to(self._spread(self.tangent(x), shape), whole, shape), *self.path.places_of(step)]
         number = self.graph.host(HostedChoice(step, whole, elements, self.points[0]))
         return self._given_by(number, 0, reads, self._buffer_of(elements), own)
+
+    def _of_host_along(self, step: Structured) -> int:
+        """The tangents of what Python does."""
+        reads, tangents = [], {}
+        for k, value in enumerate(step.operands):
+            if value.tracked:
+                shape = self._shape(value)
+                tangents[k] = np.zeros(shape)
+                reads.append(self._written_to(self._spread(self.tangent(value), shape), tangents[k], shape))
+        own = np.zeros(self._shape(step.result))
+        number = self.graph.host(HostedTangent(step, tangents, own))
+        return self._given_by(number, 0, reads + self.path.kept_of(step), self._buffer_of(own), own.shape)
 
     def _product(self, step: Structured) -> int:
         """``dx @ y + x @ dy``."""

@@ -49,20 +49,27 @@ class ExponentialSums(Extremes):
     def _back_from_exponentials(self, step: Structured, g: int) -> int:
         """The adjoint of the operand, after that of the result."""
         graph, forward = self.graph, step.operation.forward
-        x, z = self._stored(self._node(step.operands[0])), self._stored(self._node(step.result))
-        own, kept = graph.spaces[x], self._kept_shape(step)
+        own, kept = self._shape(step.operands[0]), self._kept_shape(step)
         if forward is logsumexp_again:
-            g, z = self._along(self._with_ones(g, step, kept), own), self._along(self._with_ones(z, step, kept), own)
-            power = self._by_loop("exp", self._stored(self._typed(graph.node("sub", x, z), step)), step)
-            zero, below = graph.constant(0.0), graph.constant(-INFINITE)
-            return self._scaled(g, graph.node("where", graph.node("oeq", z, below), zero, power), step)
+            return self._scaled(self._along(self._with_ones(g, step, kept), own), self.exponential_of(step), step)
         if forward is softmax_again:
+            z = self._stored(self._node(step.result))
             weighted = self._stored(self._scaled(g, z, step))
             total = self._along(self._typed(graph.total(weighted, sum_strides(kept, own), kept), step), own)
             return self._typed(graph.node("sub", weighted, self._scaled(z, total, step)), step)
         g = self._stored(self._filled(g, own) if g in graph.constants else g)
         total = self._along(self._typed(graph.total(g, sum_strides(kept, own), kept), step), own)
-        return self._typed(graph.node("sub", g, self._scaled(self._by_loop("exp", z, step), total, step)), step)
+        return self._typed(graph.node("sub", g, self._scaled(self.exponential_of(step), total, step)), step)
+
+    def exponential_of(self, step: Structured) -> int:
+        """What the derivative of a logarithm multiplies with: each element's part of the sum."""
+        graph, own = self.graph, self._shape(step.operands[0])
+        z = self._stored(self._node(step.result))
+        if step.operation.forward is log_softmax_again:
+            return self._by_loop("exp", z, step)
+        x, z = self._stored(self._node(step.operands[0])), self._along(self._with_ones(z, step, self._kept_shape(step)), own)
+        power = self._by_loop("exp", self._stored(self._typed(graph.node("sub", x, z), step)), step)
+        return graph.node("where", graph.node("oeq", z, graph.constant(-INFINITE)), graph.constant(0.0), power)
 
     def _by_loop(self, name: str, node: int, step: Structured) -> int:
         graph, text = self.graph, f"{name}(x)"

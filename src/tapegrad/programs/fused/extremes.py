@@ -29,7 +29,12 @@ class Extremes(AskedValues):
         return self._without_ones(found, step)
 
     def _back_from_extremes(self, step: Structured, g: int) -> int:
-        """The adjoint of the operand, after that of the result: all elements that are the extreme have the same share."""
+        """The adjoint of the operand, after that of the result."""
+        own, kept = self._shape(step.operands[0]), self._kept_shape(step)
+        return self._scaled(self._along(self._with_ones(g, step, kept), own), self.share_of(step), step)
+
+    def share_of(self, step: Structured) -> int:
+        """What part of the result's adjoint each element gets: all that are the extreme have the same share."""
         graph = self.graph
         x, z = self._stored(self._node(step.operands[0])), self._stored(self._node(step.result))
         own, kept = graph.spaces[x], self._kept_shape(step)
@@ -39,8 +44,7 @@ class Extremes(AskedValues):
         same = graph.node("where", graph.node("oeq", x, z), one, zero)
         chosen = self._stored(graph.node("where", graph.node("une", z, z), undefined, same))
         count = graph.total(chosen, sum_strides(kept, own), kept)
-        share = self._typed(graph.node("div", chosen, self._along(count, own)), step)
-        return self._scaled(self._along(self._with_ones(g, step, kept), own), share, step)
+        return self._typed(graph.node("div", chosen, self._along(count, own)), step)
 
     def _fail_at_zeros(self, x: int, found: int) -> None:
         """Leave it to the steps which one of zeros with different signs NumPy chooses."""

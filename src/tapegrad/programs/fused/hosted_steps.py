@@ -20,7 +20,7 @@ from tapegrad.programs.steps import Computed, Gathered, Guard, Ruled, Step, Stru
 from tapegrad.recording.strided_maps import strided
 from tapegrad.tensors.tensor import FLOATS, Tensor, make
 
-__all__ = ["HostedDerivative", "HostedSteps", "is_single", "may_be_hosted"]
+__all__ = ["HostedDerivative", "HostedSteps", "is_single", "may_be_hosted", "saved_by"]
 
 Array = np.ndarray[Any, Any]
 
@@ -266,20 +266,26 @@ class HostedSteps(AssembledArrays):
         self._parts.pop(id(value), None)
         self._contribute(value, found)
 
+    def kept_of(self, step: Structured) -> list[int]:
+        """What has to be there before the derivative of a step reads what its row keeps."""
+        saved, saves_result = saved_by(step)
+        kept = [step.operands[k] for k in sorted(saved)] + [value for value in step.chosen if value is not None]
+        # The row is as the step has left it, so the step comes first.
+        kept += [step.result] if saves_result or step.result.number >= 0 or id(step) in self.hosted else []
+        return [node for value in kept for node in self._stands(value)]
+
     def _through_host(self, step: Structured) -> None:
         """Let Python do the derivative of a step."""
         g = self._adjoint(step.result)
         tracked = [k for k, value in enumerate(step.operands) if value.tracked]
         if g is None or not tracked:
             return
-        saved, saves_result = saved_by(step)
+        saved, _ = saved_by(step)
         if any(step.operands[k].number >= 0 for k in saved):
             raise Unfused("a number that a row keeps")
         own = np.ones(step.result.array.shape, step.result.array.dtype)
         reads = [self._written_to(g, own, self._shape(step.result))]
-        kept = [step.operands[k] for k in sorted(saved)] + [value for value in step.chosen if value is not None]
-        for value in kept + ([step.result] if saves_result or step.result.number >= 0 else []):
-            reads += self._stands(value)
+        reads += self.kept_of(step)
         cotangents = {k: np.zeros(step.operands[k].array.shape, step.operands[k].array.dtype) for k in tracked}
         derivative = HostedDerivative(step, own, cotangents)
         try:

@@ -167,9 +167,11 @@ class CotangentExpressions(PathExpressions):
     ----------
     shapes : list of Shape
         Of the products, for each leaf.
-    """
 
-    is_linear = True
+    Notes
+    -----
+    Adjoints of float32 are rounded as those of gradients are, and the vector is where it belongs to a result of float32.
+    """
 
     def __init__(
         self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
@@ -183,7 +185,7 @@ class CotangentExpressions(PathExpressions):
         self.inputs.append((seeds, -1))
         for value in outputs:
             shape = self._shape(value)
-            self._contribute(value, graph.load(seeds, place, contiguous(shape), shape))
+            self._contribute(value, self._in_type_of(graph.load(seeds, place, contiguous(shape), shape), value))
             place += math.prod(shape)
         return self._written(graph.constant(0.0))
 
