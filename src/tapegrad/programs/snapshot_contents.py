@@ -12,6 +12,7 @@ from tapegrad.programs.classes import is_of_python, is_of_words
 from tapegrad.programs.names_in_code import NamesInCode, is_installed_module
 from tapegrad.programs.snapshots import MISSING, Snapshot, parts_in
 from tapegrad.programs.surroundings import MAPPINGS, PLAIN, Surroundings, held_in_cells, is_fixed, users_in
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["snapshot_of"]
 
@@ -41,6 +42,8 @@ class _Contents:
             return value.dtype.kind != "O"
         if issubclass(kind, np.generic):
             return not issubclass(kind, np.void)  # which is written into
+        if isinstance(value, Tensor):
+            return False  # with which nothing is run again
         if kind in (tuple, list, dict):
             return self._add_container(value)
         if isinstance(value, types.ModuleType):
