@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,10 @@ class Layout:
     ----------
     args : sequence
         Like which others are to be.
-    fixed : callable
-        Whether Python's numbers in an argument, which is given by its place, are part of the key.
+    argnums : tuple of int
+        What is differentiated by: dataclasses and named tuples are taken apart there, and objects elsewhere.
+    fixes : bool
+        Whether Python's numbers elsewhere are part of the key.
 
     Attributes
     ----------
@@ -44,10 +46,23 @@ class Layout:
         What the text names.
     """
 
-    __slots__ = ("_args", "_conditions", "_fixed", "_inputs", "_take", "_vectors", "count", "is_flat", "kinds", "objects", "space")
+    __slots__ = (
+        "_argnums",
+        "_args",
+        "_conditions",
+        "_fixes",
+        "_inputs",
+        "_take",
+        "_vectors",
+        "count",
+        "is_flat",
+        "kinds",
+        "objects",
+        "space",
+    )
 
-    def __init__(self, args: Sequence[Any], fixed: Callable[[int], bool]) -> None:
-        self._fixed = fixed
+    def __init__(self, args: Sequence[Any], argnums: tuple[int, ...], fixes: bool) -> None:
+        self._argnums, self._fixes = argnums, fixes
         self.count, self.is_flat = len(args), True
         self.objects: list[Any] = []
         self.space: dict[str, Any] = {}
@@ -57,7 +72,7 @@ class Layout:
         self._take: Any = None
         self._vectors = 0
         # The arguments themselves may be changed meanwhile.
-        self._args = tuple([_around(value, itertools.repeat(NOTHING), fixed(k)) for k, value in enumerate(args)])
+        self._args = self._around(args, itertools.repeat(NOTHING))
 
     def lines(self, behind: str = "") -> list[str]:
         """What makes `args` the tuple of inputs, with others behind those of arguments, or returns None."""
@@ -88,20 +103,23 @@ class Layout:
         """The same with vectors behind the arguments."""
         if not vectors:
             return self
-        found = layout_of([*self._args, *vectors], lambda k: k < self.count and self._fixed(k))
+        behind = range(self.count, self.count + len(vectors))
+        found = layout_of([*self._args, *vectors], (*self._argnums, *behind), self._fixes)
         assert found is not None  # as the arguments themselves
         found._vectors = len(found.kinds) - len(self.kinds)
         return found
 
     def arguments(self, inputs: Iterable[Any]) -> tuple[Any, ...]:
         """Arguments around other inputs."""
-        rest = iter(inputs)
-        return tuple([_around(value, rest, self._fixed(k)) for k, value in enumerate(self._args)])
+        return self._around(self._args, iter(inputs))
 
-    def add(self, value: Any, text: str, is_fixed: bool) -> bool:
+    def _around(self, args: Sequence[Any], inputs: Iterator[Any]) -> tuple[Any, ...]:
+        return tuple([_around(value, inputs, k in self._argnums, self._fixes) for k, value in enumerate(args)])
+
+    def add(self, value: Any, text: str, is_taken: bool) -> bool:
         """Describe a value that stands somewhere; False if no other one is to be like it."""
         kind = type(value)
-        if kind is float and is_fixed:
+        if kind is float and self._fixes and not is_taken:
             if not abs(value) > 0.0:
                 return False  # zeros of both signs are equal, and nan never is
             return self._ask(f"type({text}) is float and {text} == {self._named(value)}")
@@ -115,38 +133,38 @@ class Layout:
             return self._ask(f"type({text}) is {self._named(kind)} and {text} == {self._named(value)}")
         if kind in (tuple, list):
             name = self._bound(text, kind)
-            return self._ask(f"len({name}) == {len(value)}") and self._add_all(value, name, range(len(value)), is_fixed)
+            return self._ask(f"len({name}) == {len(value)}") and self._add_all(value, name, range(len(value)), is_taken)
         if kind is dict:
-            return self._add_dict(value, text, is_fixed)
-        if (fields := fields_of(value)) is not None:
-            return self._add_fields(value, text, fields, is_fixed)
+            return self._add_dict(value, text, is_taken)
+        if is_taken and (fields := fields_of(value)) is not None:
+            return self._add_fields(value, text, fields, is_taken)
         if kind in PLAIN or isinstance(value, (Tensor, np.ndarray, np.generic)):
             return False
         self.objects.append(value)
         return self._ask(f"{text} is {self._named(value)}")
 
-    def _add_dict(self, value: dict[Any, Any], text: str, is_fixed: bool) -> bool:
+    def _add_dict(self, value: dict[Any, Any], text: str, is_taken: bool) -> bool:
         names = tuple(value)
         if not all(type(name) in NAMES for name in names):
             return False
         name, own = self._bound(text, dict), self._named(names)
         self.space |= {"same_object": operator.is_, "same_names": _same_names}
         self._ask(f"len({name}) == {len(value)} and (all(map(same_object, {name}, {own})) or same_names({name}, {own}))")
-        return self._add_all(value.values(), name, names, is_fixed)
+        return self._add_all(value.values(), name, names, is_taken)
 
-    def _add_fields(self, value: Any, text: str, fields: Sequence[str], is_fixed: bool) -> bool:
+    def _add_fields(self, value: Any, text: str, fields: Sequence[str], is_taken: bool) -> bool:
         kind = type(value)
         self.objects.append(kind)
         name = self._bound(text, kind)
         if isinstance(value, tuple):
-            return self._add_all(value, name, range(len(value)), is_fixed)
+            return self._add_all(value, name, range(len(value)), is_taken)
         if kind.__dictoffset__:
             self._ask(f"len({name}.__dict__) == {len(value.__dict__)}")
         parts = [(getattr(value, field), f"{name}.{field}") for field in fields]
-        return all(self.add(part, place, is_fixed) for part, place in parts)
+        return all(self.add(part, place, is_taken) for part, place in parts)
 
-    def _add_all(self, parts: Iterable[Any], name: str, keys: Iterable[Any], is_fixed: bool) -> bool:
-        return all(self.add(part, f"{name}[{key!r}]", is_fixed) for part, key in zip(parts, keys, strict=True))
+    def _add_all(self, parts: Iterable[Any], name: str, keys: Iterable[Any], is_taken: bool) -> bool:
+        return all(self.add(part, f"{name}[{key!r}]", is_taken) for part, key in zip(parts, keys, strict=True))
 
     def _bound(self, text: str, kind: type) -> str:
         """A name for a container."""
@@ -165,28 +183,22 @@ class Layout:
         return name
 
 
-def layout_of(args: Sequence[Any], fixed: Callable[[int], bool] = lambda _: False) -> Layout | None:
-    """How arguments are arranged; None if there is something among them that no other one is to be like.
-
-    Parameters
-    ----------
-    args : sequence
-    fixed : callable
-        Whether Python's numbers in an argument, which is given by its place, are part of the key.
-    """
-    found = Layout(args, fixed)
-    return found if all(found.add(value, f"args[{k}]", fixed(k)) for k, value in enumerate(args)) else None
+def layout_of(args: Sequence[Any], argnums: tuple[int, ...], fixes: bool = False) -> Layout | None:
+    """How arguments are arranged; None if there is something among them that no other one is to be like."""
+    found = Layout(args, argnums, fixes)
+    return found if all(found.add(value, f"args[{k}]", k in argnums) for k, value in enumerate(args)) else None
 
 
-def _around(value: Any, inputs: Iterator[Any], is_fixed: bool) -> Any:
+def _around(value: Any, inputs: Iterator[Any], is_taken: bool, fixes: bool) -> Any:
     """Something like a value, around the next inputs."""
     kind = type(value)
-    if kind_of_input(value) is not None and not (kind is float and is_fixed):
+    if kind_of_input(value) is not None and not (kind is float and fixes and not is_taken):
         return next(inputs)
-    if (held := parts_of(value)) is None:
+    held = parts_of(value) if is_taken or kind in (tuple, list, dict) else None
+    if held is None:
         return value
     names, parts = held
-    around = [_around(part, inputs, is_fixed) for part in parts]
+    around = [_around(part, inputs, is_taken, fixes) for part in parts]
     return restore(Node(value, names, (None,) * len(around)), iter(around))
 
 

@@ -158,7 +158,8 @@ def _later(program: Any, usual: Any, trace: Trace, what: str, argnums: Any) -> L
         vectors = [outputs.arranged(map(_zero_of, along))]
     else:
         vectors, along = _vectors(trace, usual.many)
-    layout = layout_of([*map(_zero_of, usual.kinds), *vectors])
+    like = [*map(_zero_of, usual.kinds), *vectors]
+    layout = layout_of(like, tuple(range(len(like))))
     if layout is None:
         raise NotDirectError
     quick = _quick(made_code, usual.kinds, along)

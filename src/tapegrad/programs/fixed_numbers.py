@@ -42,7 +42,7 @@ def with_numbers(
     count = 0
     for k, value in enumerate((*args, kwargs)):
         found: list[Any] = []
-        describe(value, [], found, [])
+        describe(value, [], found, [], k in argnums)
         count += len(found)
         is_fixed = k not in argnums
         numbers += [x.hex() for x in found if is_fixed and type(x) is float]

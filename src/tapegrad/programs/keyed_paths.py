@@ -53,7 +53,11 @@ class KeyedPaths:
         parts: list[Any] = []
         values: list[Any] = []
         others: list[Any] = []
-        if not (describe(args, parts, values, others) and (not kwargs or describe(kwargs, parts, values, others))):
+        taken = _first_differentiable(args) if argnums is None else argnums
+        parts.append(len(args))
+        if not all(describe(value, parts, values, others, k in taken) for k, value in enumerate(args)):
+            return None, [], [], []
+        if kwargs and not describe(kwargs, parts, values, others):
             return None, [], [], []
         live = self._live_values()
         kinds: list[Any] = []
@@ -76,8 +80,8 @@ class KeyedPaths:
             if argnums is None:
                 argnums = self._argnums.get(rest)
                 if argnums is None:
-                    argnums = next(((k,) for k, value in enumerate(args) if is_differentiable(value)), None)
-                    if argnums is None:
+                    argnums = taken
+                    if not argnums:
                         return None, [], [], []
             hash(argnums)
         except TypeError:  # something that has no hash
@@ -144,7 +148,7 @@ class KeyedPaths:
         if missed & (missed - 1):
             return  # what is another one each time costs more to look at than it saves
         fixes = has_fixed_numbers(key)
-        layout = layout_of(args, lambda k: fixes and k not in key[0])
+        layout = layout_of(args, key[0], fixes)
         live = [*map(kind_of_input, self._live_values())]
         if layout is None or None in live:
             return
@@ -163,3 +167,8 @@ class KeyedPaths:
         for (_, own), direct in list(self._direct.items()):
             if not argnums or own == argnums[0]:
                 direct.call = None
+
+
+def _first_differentiable(args: Any) -> tuple[int, ...]:
+    """The place of the first argument that something can be differentiated by."""
+    return next(((k,) for k, value in enumerate(args) if is_differentiable(value)), ())

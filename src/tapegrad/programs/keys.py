@@ -115,8 +115,11 @@ def memory_order(array: Any) -> tuple[Any, ...]:
     return tuple(sorted(range(array.ndim), key=lambda k: -abs(array.strides[k])))
 
 
-def describe(value: Any, parts: list[Any], values: list[Any], others: list[Any]) -> bool:
-    """Append the key of a value to a list, and inputs in it and objects to be looked into to others; False if a tensor is in it."""
+def describe(value: Any, parts: list[Any], values: list[Any], others: list[Any], is_taken_apart: bool = False) -> bool:
+    """Append the key of a value to a list, and inputs in it and objects to be looked into to others; False if a tensor is in it.
+
+    Dataclasses and named tuples are objects, but where something is differentiated by them: there they are taken apart.
+    """
     kind = type(value)
     parts.append(kind)
     if kind is np.ndarray:
@@ -130,16 +133,16 @@ def describe(value: Any, parts: list[Any], values: list[Any], others: list[Any])
         parts.append(repr(value))
     elif kind in (tuple, list):
         parts.append(len(value))
-        return all(describe(part, parts, values, others) for part in value)
+        return all(describe(part, parts, values, others, is_taken_apart) for part in value)
     elif kind is dict:
         parts.append(tuple((type(name), repr(name)) if type(name) in PLAIN else name for name in value))
-        return all(describe(part, parts, values, others) for part in value.values())
+        return all(describe(part, parts, values, others, is_taken_apart) for part in value.values())
     elif isinstance(value, (Tensor, np.ndarray)):
         return False
-    elif (held := parts_of(value)) is not None:
+    elif is_taken_apart and (held := parts_of(value)) is not None:
         others.append(kind)  # whose functions may compute of them
         parts.append(held[0])
-        return all(describe(part, parts, values, others) for part in held[1])
+        return all(describe(part, parts, values, others, True) for part in held[1])
     else:
         others.append(value)
     return True

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.autograd.sweep import check_saved
 from tapegrad.drivers.calling import refuse_written, take_apart
-from tapegrad.drivers.containers import Node, flatten, restore
+from tapegrad.drivers.containers import flatten
 from tapegrad.drivers.leaves import Call, tensor_like
 from tapegrad.errors import OverwrittenError
 from tapegrad.numpy_arrays.array import Array, as_arrays
@@ -120,12 +120,7 @@ def wrapped(value: Any, of_python: set[int] | None) -> Any:
         return answering(as_arrays(make(value.copy("K"), 0)), kind)
     if kind in (tuple, list):
         return kind(wrapped(part, of_python) for part in value)
-    if kind is dict:
-        return {name: wrapped(part, of_python) for name, part in value.items()}
-    if (held := parts_of(value)) is None:
-        return value
-    parts = [wrapped(part, of_python) for part in held[1]]
-    return restore(Node(value, held[0], (None,) * len(parts)), iter(parts))
+    return {name: wrapped(part, of_python) for name, part in value.items()} if kind is dict else value
 
 
 def containers_in(value: Any) -> list[Any]:

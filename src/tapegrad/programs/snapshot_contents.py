@@ -59,6 +59,9 @@ class _Contents:
             return True
         if hasattr(kind, "attributes_of_others"):
             return self._add_program(value)
+        if kind is functools.cached_property:
+            self.snapshot.ask("{0}.func is {1}", value, value.func)
+            return self.add(value.func)
         parts = _parts_that_stay(value)
         if kind is functools.partial:
             parts = [*(parts or ()), value.keywords]
@@ -195,8 +198,6 @@ def _parts_that_stay(value: Any) -> list[Any] | None:
         return [value.__func__]
     if type(value) is property:
         return [value.fget, value.fset]
-    if type(value) is functools.cached_property:
-        return [value.func]
     return [value.start, value.stop, value.step] if type(value) is slice else None
 
 
