@@ -87,7 +87,7 @@ def test_second_derivatives_are_those_of_calls_to_rounding(name: str) -> None:
         close(tg.hessian(program)(x), tg.hessian(f)(x), 1e-12)
 
 
-@pytest.mark.parametrize("name", ["largest", "smallest of rows", "logsumexp", "softmax"])
+@pytest.mark.parametrize("name", ["largest", "smallest of rows", "logsumexp", "softmax", "running sum"])
 def test_products_from_the_left_round_as_sweeps_do(name: str) -> None:
     """Of float32, and of float64 through float32."""
     for f in (ALL[name], lambda x: ALL[name](x.astype(np.float32)).astype(np.float64) * x):
@@ -118,3 +118,28 @@ def test_sorted_places_are_those_of_each_run() -> None:
     program = compiled(f, DRIVERS["jacobian"], X, "jacobian")
     for x in (X[:, ::-1].copy(), V, -V):
         close(tg.jacobian(program, mode="forward")(x), tg.jacobian(f, mode="forward")(x), 1e-13)
+
+
+def test_products_around_steps_of_python_are_those_of_their_point() -> None:
+    f = ALL["running sum"]
+    program = compiled(f, lambda f, x: (tg.vjp(f, x)[1](V), tg.linearize(f, x)[1](V)), X, "vjp")
+    (_, pull), (_, push) = tg.vjp(program, X), tg.linearize(program, X)
+    tg.vjp(program, V)[1](X), tg.jvp(program, (V,), (X,)), program(V)
+    np.testing.assert_array_equal(pull(V)[0], tg.vjp(f, X)[1](V)[0])
+    np.testing.assert_array_equal(push(V), tg.linearize(f, X)[1](V))
+
+
+def test_products_around_steps_of_python_leave_a_path_alone_that_runs() -> None:
+    f = ALL["running sum"]
+    program = compiled(f, lambda f, x: tg.vjp(f, x)[1](V), X, "vjp")
+    _, pull = tg.vjp(program, X)
+    (trace,) = program._recorded()
+    program(V)
+    before = [value.array.copy() for value in trace.inputs]
+    trace.is_running = True
+    try:
+        np.testing.assert_allclose(pull(V)[0], tg.vjp(f, X)[1](V)[0], rtol=1e-13)
+        for value, own in zip(trace.inputs, before, strict=True):
+            np.testing.assert_array_equal(value.array, own)
+    finally:
+        trace.is_running = False

@@ -40,8 +40,8 @@ class KeptProducts:
         if what != self._what:
             return None
         given, trace = [*self._values, vector], self._trace
-        if trace.is_running:  # code that somebody uses has its memory for him
-            return self._taken(self._fused.another().gradient(given))
+        if trace.is_running:  # code that somebody uses has its memory for him, as the path's steps have theirs
+            return self._taken(self._fused.another().gradient(given)) if self._fused.code.is_pure else None
         trace.is_running = True
         try:
             return self._taken(self._fused.code.gradient(given))

@@ -173,7 +173,7 @@ class Trace:
         value, product = codes["value"], codes[what]
         if value is None or not isinstance(product, FusedMatrix):
             return False
-        if value.code is not None and product.code is not None and product.code.is_pure:
+        if value.code is not None and product.code is not None:
             if not self._ran("value", value.code, values):
                 return False
             kept = [given.copy() if type(given) is np.ndarray else given for given in values]
