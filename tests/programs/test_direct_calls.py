@@ -543,3 +543,34 @@ def test_matrices_are_not_written_over_by_the_next_call() -> None:
     kept = first.copy()
     run(V)
     assert bits(first) == bits(kept)
+
+
+@pytest.mark.parametrize("count", [80, 77])
+def test_large_matrices_are_written_where_they_are_returned(count: int) -> None:
+    rng = np.random.default_rng(0)
+    x, other, v = rng.normal(size=(3, count))
+    matrix = rng.normal(size=(5000, 3))
+
+    def curved(x: Any, s: Any) -> Any:
+        return (np.sin(x[1:] * x[:-1]) * s).sum()
+
+    def f(x: Any) -> Any:
+        return np.sin(x) * x[::-1], x[0] * x
+
+    cases = [
+        (curved, lambda f, x: tg.hessian(f)(x, 2.0), "hessian"),
+        (curved, lambda f, x: tg.hessian(f, (1, 0))(x, 2.0), "hessian"),
+        (f, lambda f, x: tg.value_and_jacobian(f, mode="forward")(x), "jacobian"),
+        (lambda x: np.sin(x) * x[0], lambda f, x: tg.jacobian(f, mode="forward")(x), "jacobian"),
+        (lambda x: (x[:3] * matrix, x[0] * matrix[:, 0]), lambda f, x: tg.jvp(f, (x,), (v,)), "value_jvp"),
+    ]
+    for function, run, what in cases:
+        p = tg.program(function)
+        for _ in range(4):
+            run(p, x)
+            p.compile()
+        assert [one.call is not None for (kind, _), one in p._direct.items() if kind == what] == [True]
+        first = run(p, x)
+        kept = bits(first)
+        assert without_signs_of_zeros(run(p, other)) == without_signs_of_zeros(run(function, other))
+        assert bits(first) == kept

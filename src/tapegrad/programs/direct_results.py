@@ -95,17 +95,25 @@ class DirectResult:
         (matrix,) = self._bands(code.results[count:])
         return f"{value}, {(self._products if what == 'value_jvp' else self._jacobian)(matrix, outputs)}"
 
-    def _products(self, matrix: np.ndarray[Any, Any], outputs: Outputs) -> str:
+    def _products(self, matrix: np.ndarray[Any, Any] | str, outputs: Outputs) -> str:
         """Of the Jacobian with one vector."""
-        self._needs_finite([self._named(matrix)])
-        parts = zip(_cut(matrix[0], outputs.tensors), outputs.tensors, strict=True)
-        return self._arranged([self._copied(part, t) for part, t in parts], outputs.structure)
+        tensors = outputs.tensors
+        if isinstance(matrix, str):
+            self._needs_finite([matrix])
+            parts = [self._block(f"{matrix}[:, {first}:{last}]", matrix, t) for t, (first, last) in _pieces(tensors)]
+        else:
+            self._needs_finite([self._named(matrix)])
+            parts = [self._copied(part, t) for part, t in zip(_cut(matrix[0], tensors), tensors, strict=True)]
+        return self._arranged(parts, outputs.structure)
 
-    def _bands(self, results: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-        """Memory of matrices."""
-        if any(own is None for _, own, _ in results):
-            raise NotDirectError
-        return [own for _, own, _ in results]
+    def _bands(self, results: Sequence[Any]) -> list[np.ndarray[Any, Any] | str]:
+        """Memory of matrices, or names of large ones, whose memory is another one in each run."""
+        return [self._fresh(room) if own is None else own for _, own, room in results]
+
+    def _fresh(self, room: Any) -> str:
+        name = self._named(room.fresh)
+        self.before.append(f"        new_{name} = {name}()")
+        return f"new_{name}"
 
     def _all(self, results: Sequence[Any], kinds: Sequence[Any], tensors: Sequence[Tensor] = ()) -> list[str]:
         """Results of code as they stand, in the dtypes of tensors."""
@@ -127,9 +135,7 @@ class DirectResult:
             raise NotDirectError
         if own is not None:
             return f"{self._named(own.copy)}()"
-        fresh = self._named(room.fresh)
-        self.before.append(f"        new_{fresh} = {fresh}()")
-        return f"new_{fresh}"
+        return self._fresh(room)
 
     def _copied(self, view: np.ndarray[Any, Any], *tensors: Tensor) -> str:
         """A copy of memory, in the shapes of tensors, and in the dtype of the last one."""
@@ -140,41 +146,51 @@ class DirectResult:
             return f"{self._named(view.item)}()"
         return f"{self._named(view.copy)}()" if dtype == FLOAT64 else f"{self._named(view.astype)}({self._named(dtype)}, 'C')"
 
-    def _jacobian(self, matrix: np.ndarray[Any, Any], outputs: Outputs) -> str:
-        leaves = self._made.leaves
-        self._needs_finite([self._named(matrix[:, : sum(sizes_of(leaves))])])
-        found = []
-        for band, t in zip(_cut(matrix, outputs.tensors), outputs.tensors, strict=True):
-            row = [self._copied(block.T, t, x) for block, x in zip(_cut(band.T, leaves), leaves, strict=True)]
-            found.append(self._arranged(row, self._made.structure))
-        return self._arranged(found, outputs.structure)
+    def _jacobian(self, matrix: np.ndarray[Any, Any] | str, outputs: Outputs) -> str:
+        leaves, tensors = self._made.leaves, outputs.tensors
+        count = sum(sizes_of(leaves))
+        self._needs_finite([f"{matrix if isinstance(matrix, str) else self._named(matrix)}[:, :{count}]"])
+        if isinstance(matrix, str):
+            rows = [
+                [self._block(f"{matrix}[{first}:{last}, {left}:{right}]", matrix, t, x) for x, (left, right) in _pieces(leaves)]
+                for t, (first, last) in _pieces(tensors)
+            ]
+        else:
+            rows = [
+                [self._copied(block.T, t, x) for block, x in zip(_cut(band.T, leaves), leaves, strict=True)]
+                for band, t in zip(_cut(matrix, tensors), tensors, strict=True)
+            ]
+        return self._arranged([self._arranged(row, self._made.structure) for row in rows], outputs.structure)
 
-    def _hessian(self, bands: Sequence[np.ndarray[Any, Any]]) -> str:
+    def _hessian(self, bands: Sequence[np.ndarray[Any, Any] | str]) -> str:
         leaves, structure = self._made.leaves, self._made.structure
         count = sum(sizes_of(leaves))
-        rows = [self._named(band.reshape(-1, band.shape[-1])[:, :count]) for band in bands]
+        rows = [
+            f"{band}.reshape({size}, -1)[:, :{count}]" if isinstance(band, str) else self._named(band.reshape(size, -1)[:, :count])
+            for band, size in zip(bands, sizes_of(leaves), strict=True)
+        ]
         self._needs_finite(rows)
-        self.space |= {"symmetric": symmetric, "concatenate": np.concatenate, "own_block": own_block}
+        self.space |= {"symmetric": symmetric, "concatenate": np.concatenate}
         whole = rows[0] if len(rows) == 1 else f"concatenate(({', '.join(rows)}))"
         self.after.append(f"        full = symmetric({whole})")
-        ends = [0, *itertools.accumulate(sizes_of(leaves))]
-        found = []
-        for x, (first, last) in zip(leaves, itertools.pairwise(ends), strict=True):
-            row = [
-                self._block(f"full[{first}:{last}, {left}:{right}]" if len(leaves) > 1 else "full", x, y)
-                for y, (left, right) in zip(leaves, itertools.pairwise(ends), strict=True)
-            ]
-            found.append(self._arranged(row, structure))
-        return self._arranged(found, structure)
+        return self._arranged(
+            [
+                self._arranged(
+                    [self._block(f"full[{first}:{last}, {left}:{right}]", "full", x, y) for y, (left, right) in _pieces(leaves)],
+                    structure,
+                )
+                for x, (first, last) in _pieces(leaves)
+            ],
+            structure,
+        )
 
-    def _block(self, text: str, x: Tensor, y: Tensor) -> str:
-        """A block of `full` in the shapes of two tensors, and in the dtype of the second one."""
-        shape, dtype = np.shape(x._data) + np.shape(y._data), array_of(y).dtype
+    def _block(self, text: str, whole: str, *tensors: Tensor) -> str:
+        """A block of a matrix that nobody else has, in the shapes of tensors, and in the dtype of the last one."""
+        shape, dtype = tuple(length for t in tensors for length in np.shape(t._data)), array_of(tensors[-1]).dtype
         if not shape:
             return f"{text}.item()"
-        if text != "full" or dtype != FLOAT64:
-            text = f"own_block({text}, full, {self._named(dtype)})"
-        return text if len(shape) == 2 else f"{text}.reshape({shape})"
+        self.space["own_block"] = own_block
+        return f"own_block({text}, {whole}, {self._named(dtype)}).reshape({shape})"
 
     def _needs_finite(self, texts: Iterable[str]) -> None:
         """Leave what is not finite to the steps where products of matrices know no absolute zeros."""
@@ -217,6 +233,12 @@ def _cut(array: np.ndarray[Any, Any], tensors: Sequence[Tensor]) -> Iterator[np.
     for size in sizes_of(tensors):
         yield array[done : done + size]
         done += size
+
+
+def _pieces(tensors: Sequence[Tensor]) -> list[tuple[Tensor, tuple[int, int]]]:
+    """Tensors with the places where their elements begin and end."""
+    ends = [0, *itertools.accumulate(sizes_of(tensors))]
+    return list(zip(tensors, itertools.pairwise(ends), strict=True))
 
 
 def _reshaped(view: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
