@@ -54,7 +54,7 @@ class KeyedPaths:
         values: list[Any] = []
         others: list[Any] = []
         taken = _first_differentiable(args) if argnums is None else argnums
-        parts.append(len(args))
+        parts += [type(args), len(args)]
         if not all(describe(value, parts, values, others, k in taken) for k, value in enumerate(args)):
             return None, [], [], []
         if kwargs and not describe(kwargs, parts, values, others):
