@@ -460,6 +460,39 @@ def test_a_changed_container_does_not_change_what_calls_are_taken_for() -> None:
     assert bits(tg.grad(p)({"a": X, "b": W})) == bits(tg.grad(p.function)({"a": X, "b": W}))
 
 
+def test_large_arrays_of_the_closure_beside_containers() -> None:
+    data = np.linspace(0.0, 1.0, 4400).reshape(1100, 4)
+
+    def f(d: Any) -> Any:
+        z = data @ d["a"] * d["b"]
+        return (z * z).sum()
+
+    p, d, v = tg.program(f), {"a": X, "b": 1.5}, {"a": W, "b": 0.5}
+    drivers = {
+        "gradient": lambda f: tg.grad(f)(d),
+        "hvp": lambda f: tg.hvp(f, d, v),
+        "jvp": lambda f: tg.jvp(f, (d,), (v,)),
+        "vjp": lambda f: with_product(tg.vjp(f, d), 1.5),
+    }
+    for _ in range(5):
+        for run in drivers.values():
+            run(p)
+        p.compile()
+    assert all(p._direct[where].call is not None for where in [("", 0), ("hvp", 0), ("value_jvp", range(1)), ("vjp", range(1))])
+    for change in (data, data * 2.0, data[:, ::-1].copy()):
+        data = change
+        for name, run in drivers.items():
+            for a, b in zip(flat(run(p)), flat(run(f)), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-12, err_msg=name)
+
+
+def flat(value: Any) -> list[Any]:
+    """What a container holds."""
+    found: list[Any] = []
+    flatten(value, found, [], "")
+    return found
+
+
 def test_settings_are_objects() -> None:
     """Their numbers say how long arrays are."""
     p = tg.program(lambda x, d: (x[: int(d.a)] * np.arange(0.0, d.a, d.b)).sum())
