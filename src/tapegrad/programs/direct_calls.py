@@ -83,7 +83,8 @@ def _function(
     code: Any = quick.code
     space |= ASKED_OF
     space |= {
-        "trace": trace, "take": TAPE.take_inputs, "place": quick.place, "replay": TAPE.replay, "address": TAPE.address,
+        "trace": trace, "take": TAPE.compiled("take_inputs"), "place": quick.place,
+        "replay": TAPE.compiled("replay"), "address": TAPE.address,
         "step": code.step, "item": code.number, "UNKNOWN": UNKNOWN, "errors_raise": errors_raise,
         "owners": (quick, code),  # of what addresses name, while another thread may let go of them
     }  # fmt: skip
