@@ -173,6 +173,11 @@ class DirectResult:
         self.space |= {"symmetric": symmetric, "concatenate": np.concatenate}
         whole = rows[0] if len(rows) == 1 else f"concatenate(({', '.join(rows)}))"
         self.after.append(f"        full = symmetric({whole})")
+        if len(leaves) == 1 and np.shape(leaves[0]._data) and array_of(leaves[0]).dtype == FLOAT64:  # it is that already
+            shape = np.shape(leaves[0]._data)
+            return self._arranged(
+                [self._arranged(["full" if len(shape) == 1 else f"full.reshape({shape * 2})"], structure)], structure
+            )
         return self._arranged(
             [
                 self._arranged(
