@@ -525,3 +525,19 @@ def test_a_number_beside_float32_is_looked_at_by_direct_calls() -> None:
     assert p._direct["", 0].call is not None
     for s in (0.1, 0.3, 0.0, -0.0, np.float64(0.1), 0.1):
         assert bits(run(x, s)) == bits(tg.value_and_grad(p.function)(x, s))
+
+
+def test_thousands_of_objects_and_of_arguments_are_looked_at_by_loops() -> None:
+    models = [Model() for _ in range(400)]
+    p = tg.program(lambda x: x[0] * x[1] * models[7].scale)
+    q = tg.program(lambda arrays: arrays[0][0] * arrays[3][1])
+    arrays = [X + k for k in range(1200)]
+    for _ in range(4):
+        p(X), q(arrays)
+        p.compile(), q.compile()
+    assert p._direct["value", None].call is None
+    assert q._direct["value", None].call is None
+    models[7].scale = 5.0
+    arrays[3] = X
+    assert p(X) == p.function(X)
+    assert q(arrays) == q.function(arrays)

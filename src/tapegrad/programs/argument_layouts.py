@@ -19,6 +19,7 @@ from tapegrad.tensors.tensor import Tensor
 __all__ = ["Layout", "layout_of"]
 
 NOTHING = np.empty(0)
+MOST_INPUTS = 1000  # beyond, it takes longer to write places out than it saves
 NAMES = (str, int)  # types of keys of dicts
 
 
@@ -126,7 +127,7 @@ class Layout:
         if (input_kind := kind_of_input(value)) is not None:
             self._inputs.append(text)
             self.kinds.append(input_kind)
-            return True
+            return len(self._inputs) <= MOST_INPUTS
         if value is None or kind is bool:
             return self._ask(f"{text} is {value}")
         if kind in PLAIN and kind is not complex:

@@ -16,6 +16,8 @@ from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["snapshot_of"]
 
+MOST_OBJECTS = 1000  # beyond, it takes longer to write conditions out than it saves
+
 
 def snapshot_of(surroundings: Surroundings, *others: Any) -> Snapshot | None:
     """A snapshot of what a function sees, and of other objects; None if there is something that is not compared quickly."""
@@ -37,6 +39,8 @@ class _Contents:
         if kind in PLAIN or id(value) in self._seen:
             return True
         self._seen.add(id(value))
+        if len(self._seen) > MOST_OBJECTS:
+            return False
         if kind is np.ndarray:
             self.snapshot.arrays.append((value, value.copy()))
             return value.dtype.kind != "O"
