@@ -86,6 +86,24 @@ def test_in_place_form_on_a_scalar_passes_the_gradient(name: str) -> None:
     assert_values(x.grad, SLOPES[name](np.array(0.5)), rtol=1e-13)
 
 
+# What has no rule, or does not take it with these arguments.
+WITHOUT_RULES = {
+    "div_": (0.7, {"rounding_mode": None}), "float_power_": (2,), "ldexp_": (tg.tensor(2.0),), "logit_": (0.1,),
+    "nan_to_num_": (0.5,), "polygamma_": (1,), "true_divide_": (0.7,),
+}  # fmt: skip
+
+
+@each("name", WITHOUT_RULES)
+def test_in_place_form_without_a_rule_on_a_number_has_the_derivatives_of_the_other_form(name: str) -> None:
+    *args, options = [*WITHOUT_RULES[name], *[{}] * (not isinstance(WITHOUT_RULES[name][-1], dict))]
+    found = []
+    for method in (name, name.removesuffix("_")):
+        x = leaf(0.3)
+        (first,) = grad(getattr(x * x, method)(*args, **options), x, create_graph=True)
+        found.append([first.item(), grad(first * first, x, allow_unused=True, materialize_grads=True)[0].item()])
+    assert found[0] == found[1]
+
+
 @pytest.mark.point(42)
 @each("name", FORMS)
 def test_in_place_form_has_the_ordinary_node_name(name: str) -> None:

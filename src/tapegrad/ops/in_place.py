@@ -167,6 +167,8 @@ def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **optio
         if TAPE.tracers and (tracer := current_tracer()) is not None:
             before = _aliased(t, kept)
             tracer.rule(OPCODES["_alias"], (t,), (t._data,), before)
+        elif type(kept) is float:
+            before = _aliased(t, kept)  # numbers stand in rows, and whether they are overwritten is known of handles
         else:
             before = make(kept, t._row)
     try:
