@@ -17,8 +17,8 @@ Sweeps take the entries forwards or backwards, for several vectors (lanes) at on
 ENTRIES, ENTRY, CURVES, PROGRAM, PROGRAM_WORDS = 0, 1, 2, 3, 4
 FACTORS, FACTOR_COUNT, PLACE_OF, PLACES, WITH_SECOND = 5, 6, 7, 8, 9
 SECOND_TABLE, SECOND_SCALAR, SECOND_BLOCK = 10, 11, 12
-ROLE, OWNERS, OWNER = 13, 14, 15
-LINEAR_WORDS = 16
+ROLE, OWNERS, OWNER, ABSOLUTE = 13, 14, 15, 16
+LINEAR_WORDS = 17
 
 # What second partials are for: any product, or one that is taken once (see `single_roles`).
 ANY_PRODUCT, ONE_PRODUCT = 1, 2

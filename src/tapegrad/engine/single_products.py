@@ -4,6 +4,9 @@ and how they change along tangents, in one walk backwards.
 Where the sweeps in lanes first clear all adjoints, here the first contribution to a row is written and the others are added; an
 adjoint that is one number for all elements of a row, as below a sum, stays a number; and second partials are multiplied by
 adjoints where they are used, and not written down. Each product and each sum is that of the sweeps in lanes, in the same order.
+
+Products are plain ones at first. Where they differ from absolute-zero products they are nan, and what is made of nan is nan or, by
+an absolute-zero product with zero, what it has to be. So a result without nan is the right one; else all is done once more.
 """
 
 from tapegrad.compilation.jit import entry, inline
@@ -11,7 +14,7 @@ from tapegrad.compilation.memory_types import address_of, from_element
 from tapegrad.engine.linear_layout import *
 from tapegrad.engine.linear_structs import offsets_of_row, x_strides, z_strides
 from tapegrad.engine.memory import f64, float_of
-from tapegrad.engine.single_loops import curved_run, scaled_run, way_of
+from tapegrad.engine.single_loops import curved_run, holds_nan, scaled_run, way_of
 from tapegrad.engine.strided import is_dense
 from tapegrad.engine.structs import doubles_at
 from tapegrad.rules.special import mul0
@@ -113,12 +116,12 @@ def push_needed_map(linear, program, dots, direction):
         here, there = offsets_of_row(dimensions, last, z_strides(program), x_strides(program), outer)
         out, values = from_element(dots, program.z + here), from_element(source, program.x + there)
         weights = from_element(factors, step * outer * extent)
-        scaled_run(out, to, values, at, extent, weights, step, way_of(clear == SETS, to))
+        scaled_run(out, to, values, at, extent, weights, step, way_of(clear == SETS, to), linear.absolute)
 
 
-@entry("int64(Linear,Doubles,Doubles)")
-def push_once(linear, dots, direction):
-    """Tangents, along a direction, of all rows that one product needs them of. Zero."""
+@inline
+def push_needed(linear, dots, direction):
+    """Tangents, along a direction, of all rows that one product needs them of."""
     for number in range(linear.entries):
         entry = linear.entry[number]
         kind = entry.kind
@@ -133,7 +136,6 @@ def push_once(linear, dots, direction):
             program = linear.program[entry.program]
             if program.roles & TURNS:
                 push_needed_map(linear, program, dots, direction)
-    return 0
 
 
 @inline
@@ -148,7 +150,7 @@ def pull_map(linear, program, target, source, is_first, one_number):
         out = from_element(target, program.x + here)
         values = from_element(source, program.row if one_number else program.z + there)
         weights = from_element(factors, step * outer * extent)
-        scaled_run(out, to, values, at, extent, weights, step, way_of(is_first, to))
+        scaled_run(out, to, values, at, extent, weights, step, way_of(is_first, to), linear.absolute)
 
 
 @inline
@@ -164,7 +166,7 @@ def bend_map(linear, program, target, dots, direction, bars, is_first, bar_step)
         out, values = from_element(target, program.x + here), from_element(source, program.z + there)
         weights = from_element(factors, step * outer * extent)
         adjoints = from_element(bars, program.row + bar_step * outer * extent)
-        curved_run(out, to, values, at, extent, weights, step, adjoints, bar_step, way_of(is_first, to))
+        curved_run(out, to, values, at, extent, weights, step, adjoints, bar_step, way_of(is_first, to), linear.absolute)
 
 
 @inline
@@ -270,9 +272,9 @@ def curve_number(linear, entry, curve, is_curved, dots, direction, bars, changes
             other[0] += mul0(yy, y)
 
 
-@entry("int64(Linear,Doubles,Doubles,Doubles,Doubles,Doubles,int64)")
-def curve_once(linear, dots, direction, bars, changes, products, output):
-    """How the adjoints of all inputs change along tangents, which the walk forwards made; the output's place is given. Zero."""
+@inline
+def curve_needed(linear, dots, direction, bars, changes, products, output):
+    """How the adjoints of all inputs change along tangents, which the walk forwards made; the output's place is given."""
     for number in range(linear.owners):
         owner = linear.owner[number]
         owner.adjoint = UNTOUCHED
@@ -299,4 +301,15 @@ def curve_once(linear, dots, direction, bars, changes, products, output):
         if program.roles & TURNS:
             hand_changes_down(linear, program, changes, products)
     need_changes(products, linear.owner[0])
+
+
+@entry("int64(Linear,Doubles,Doubles,Doubles,Doubles,Doubles,int64)")
+def curve_once(linear, dots, direction, bars, changes, products, output):
+    """The product with a direction, of the output at a place. Zero."""
+    for absolute in range(2):
+        linear.absolute = absolute
+        push_needed(linear, dots, direction)
+        curve_needed(linear, dots, direction, bars, changes, products, output)
+        if not holds_nan(products, linear.owner[0].size):
+            break
     return 0

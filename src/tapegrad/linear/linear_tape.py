@@ -295,7 +295,6 @@ class LinearTape:
         dots, bars, changes = (_room(self.places) for _ in range(3))
         for column, product in zip(tangents.T if place >= 0 else (), products, strict=False):
             direction = np.ascontiguousarray(column, np.float64)
-            entry_of("push_once")(self.address, address_of(dots), address_of(direction))
             entry_of("curve_once")(self.address, *map(address_of, (dots, direction, bars, changes, product)), place)
         return products.T
 
