@@ -58,6 +58,7 @@ LINEAR_SOURCES = (
     "single_roles",
     "linearise",
     "weights",
+    "single_values",
     "single_loops",
     "single_products",
     "set_layout",

@@ -25,8 +25,10 @@ ANY_PRODUCT, ONE_PRODUCT = 1, 2
 # What one product needs of a row: its tangent and how its adjoint changes (a row below it has a second partial by it), and its
 # adjoint (it has a second partial itself, or is above a row that has). Of a map: of its row the former, of its argument the latter.
 TURNS, BEARS = 1, 2
-# Rows that have places of their own: the first place, how many, and what has come to their adjoints and to the changes of these.
-OWNER_WORDS = 4
+# Rows that have places of their own: the first place, how many, and for tangents, adjoints and changes of adjoints where their own
+# place is, where the first one stands now, what these are to be multiplied by, and what has come to them.
+NUMBERS_WORDS = 4
+OWNER_WORDS = 2 + 3 * NUMBERS_WORDS
 UNTOUCHED, ALIKE, ELEMENTS = 0, 1, 2  # nothing yet; the same number for all elements, at the first place; all elements
 
 # An entry: kind and place (int32 each), first and second place (int32, -1 where there is none) or the word of its program, p, q.

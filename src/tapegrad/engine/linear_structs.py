@@ -33,7 +33,22 @@ Map = struct(
     1,  # a program starts at any word
     dimensions=[WORDS],
 )
-Owner = struct("Owner", {"place": 0, "size": 1, "adjoint": 2, "change": 3}, OWNER_WORDS)
+Numbers = struct(
+    "Numbers",
+    {"own": 0, "first": 1, "scale": 2, "state": 3},
+    NUMBERS_WORDS,
+    own=DOUBLES,
+    first=DOUBLES,
+    scale=types.float64,
+)
+Owner = struct(
+    "Owner",
+    {"place": 0, "size": 1, "tangents": 2, "adjoints": 2 + NUMBERS_WORDS, "changes": 2 + 2 * NUMBERS_WORDS},
+    OWNER_WORDS,
+    tangents=[Numbers],
+    adjoints=[Numbers],
+    changes=[Numbers],
+)
 SecondPartials = struct("SecondPartials", {"numbers": 0, "uses": 6}, 12, numbers=[WORDS], uses=[WORDS])
 Linear = struct(
     "Linear",

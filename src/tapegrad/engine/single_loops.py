@@ -8,8 +8,9 @@ from tapegrad.compilation.jit import always_inline, inline
 from tapegrad.engine.memory import f64
 from tapegrad.rules.special import mul0
 
-# How an argument's elements are reached: one after the other and for the first time, one after the other, all in one, in strides.
-SETTING, ADDING, SUMMING, STRIDING = 0, 1, 2, 3
+# How an argument's elements are reached: one after the other, and then for the first time, or for a further time, or for the first
+# time that they are written, by what stands elsewhere; all in one; in strides.
+SETTING, ADDING, JOINING, SUMMING, STRIDING = 0, 1, 2, 3, 4
 
 
 @inline
@@ -21,17 +22,20 @@ def way_of(is_first, to):
 
 
 @always_inline
-def product_of(x, y, absolute):
-    """The product of the form."""
-    return mul0(x, y) if absolute else x * y
+def bring(out, e, before, scale, way, product):
+    """Let a product come to an element that is one after the other."""
+    if way == JOINING:
+        out[e] = (0.0 + scale * before[e]) + product
+    else:
+        out[e] = 0.0 + product if way == SETTING else out[e] + product
 
 
 @always_inline
-def scaled_loop(out, to, values, at, count, factors, step, way, absolute):
-    """``out[to * e] += factors[step * e] * values[at * e]``; way, steps and form are known while compiling where it is quick."""
+def scaled_loop(out, to, values, at, scale, count, factors, step, way):
+    """``out[to * e] += factors[step * e] * (scale * values[at * e])``; what is known while compiling makes it quick."""
     total = 0.0
     for e in range(count):
-        product = product_of(factors[step * e], values[at * e], absolute)
+        product = mul0(factors[step * e], mul0(scale, values[at * e]))
         if way == SUMMING:
             total += product
         elif way == SETTING:
@@ -43,44 +47,70 @@ def scaled_loop(out, to, values, at, count, factors, step, way, absolute):
 
 
 @always_inline
-def scaled_neighbours(out, values, at, count, factors, step, way, absolute):
+def absolute_neighbours(out, values, at, count, factors, step, way):
     """The same for elements that stand one after the other; steps are 0 or 1."""
-    if way == SETTING and at == 1 and step == 1:
-        scaled_loop(f64(out, count), 1, f64(values, count), 1, count, f64(factors, count), 1, SETTING, absolute)
-    elif way == SETTING and at == 1:
-        scaled_loop(f64(out, count), 1, f64(values, count), 1, count, f64(factors, 1), 0, SETTING, absolute)
-    elif way == SETTING:
-        scaled_loop(f64(out, count), 1, f64(values, 1), 0, count, f64(factors, count), 1, SETTING, absolute)
-    elif at == 1 and step == 1:
-        scaled_loop(f64(out, count), 1, f64(values, count), 1, count, f64(factors, count), 1, ADDING, absolute)
+    if at == 1 and step == 1:
+        scaled_loop(f64(out, count), 1, f64(values, count), 1, 1.0, count, f64(factors, count), 1, way)
     elif at == 1:
-        scaled_loop(f64(out, count), 1, f64(values, count), 1, count, f64(factors, 1), 0, ADDING, absolute)
+        scaled_loop(f64(out, count), 1, f64(values, count), 1, 1.0, count, f64(factors, 1), 0, way)
     else:
-        scaled_loop(f64(out, count), 1, f64(values, 1), 0, count, f64(factors, count), 1, ADDING, absolute)
+        scaled_loop(f64(out, count), 1, f64(values, 1), 0, 1.0, count, f64(factors, count), 1, way)
+
+
+@always_inline
+def plain_neighbours(out, values, at, scale, count, factors, step, way, before, before_scale):
+    """The same by plain products."""
+    target, others = f64(out, count), f64(before, count)
+    if at == 1 and step == 1:
+        source, weights = f64(values, count), f64(factors, count)
+        for e in range(count):
+            bring(target, e, others, before_scale, way, weights[e] * (scale * source[e]))
+    elif at == 1:
+        source, weight = f64(values, count), factors[0]
+        for e in range(count):
+            bring(target, e, others, before_scale, way, weight * (scale * source[e]))
+    else:
+        weights, value = f64(factors, count), mul0(scale, values[0])
+        for e in range(count):
+            bring(target, e, others, before_scale, way, weights[e] * value)
 
 
 @inline
-def scaled_run(out, to, values, at, count, factors, step, way, absolute):
+def are_neighbours(to, at, step):
+    """Whether elements that are reached one after the other come from such, or such factors, or both."""
+    return to == 1 and 0 <= at <= 1 and at + step > 0
+
+
+@inline
+def scaled_run(out, to, values, at, scale, count, factors, step, way, absolute, before, before_scale):
     """The same for any steps; those of factors are 0 or 1."""
-    if way <= ADDING and 0 <= at <= 1 and at + step > 0:
-        if absolute:
-            scaled_neighbours(out, values, at, count, factors, step, way, True)
+    if are_neighbours(to, at, step) and absolute:
+        if way == SETTING:
+            absolute_neighbours(out, values, at, count, factors, step, SETTING)
         else:
-            scaled_neighbours(out, values, at, count, factors, step, way, False)
+            absolute_neighbours(out, values, at, count, factors, step, ADDING)
+    elif are_neighbours(to, at, step):
+        if way == SETTING:
+            plain_neighbours(out, values, at, scale, count, factors, step, SETTING, out, 0.0)
+        elif way == JOINING:
+            plain_neighbours(out, values, at, scale, count, factors, step, JOINING, before, before_scale)
+        else:
+            plain_neighbours(out, values, at, scale, count, factors, step, ADDING, out, 0.0)
     elif way == SUMMING:
-        scaled_loop(out, 0, values, at, count, factors, step, SUMMING, True)
+        scaled_loop(out, 0, values, at, scale, count, factors, step, SUMMING)
     elif way == SETTING:
-        scaled_loop(out, 1, values, at, count, factors, step, SETTING, True)
+        scaled_loop(out, 1, values, at, scale, count, factors, step, SETTING)
     else:
-        scaled_loop(out, to, values, at, count, factors, step, ADDING, True)
+        scaled_loop(out, to, values, at, scale, count, factors, step, ADDING)
 
 
 @always_inline
-def curved_loop(out, to, values, at, count, factors, step, bars, bar_step, way):
-    """``out[to * e] += bars[bar_step * e] * factors[step * e] * values[at * e]``."""
+def curved_loop(out, to, values, at, scale, count, factors, step, bars, bar_step, bar_scale, way):
+    """``out[to * e] += (bar_scale * bars[bar_step * e]) * factors[step * e] * (scale * values[at * e])``."""
     total = 0.0
     for e in range(count):
-        product = mul0(mul0(bars[bar_step * e], factors[step * e]), values[at * e])
+        weight = mul0(mul0(bar_scale, bars[bar_step * e]), factors[step * e])
+        product = mul0(weight, mul0(scale, values[at * e]))
         if way == SUMMING:
             total += product
         elif way == SETTING:
@@ -92,47 +122,74 @@ def curved_loop(out, to, values, at, count, factors, step, bars, bar_step, way):
 
 
 @always_inline
-def curved_neighbours(out, values, count, factors, step, bars, bar_step, way, absolute):
+def absolute_curved_neighbours(out, values, count, factors, step, bars, bar_step, way):
     """The same for elements that stand one after the other; the other steps are 0 or 1."""
     target, source = f64(out, count), f64(values, count)
     if bar_step == 0 and step == 0:  # one weight, which is the same product
         weight = mul0(bars[0], factors[0])
         for e in range(count):
-            product = product_of(weight, source[e], absolute)
-            target[e] = 0.0 + product if way == SETTING else target[e] + product
+            bring(target, e, target, 0.0, way, mul0(weight, source[e]))
     elif bar_step == 0:
         weights, number = f64(factors, count), bars[0]
         for e in range(count):
-            product = product_of(product_of(number, weights[e], absolute), source[e], absolute)
-            target[e] = 0.0 + product if way == SETTING else target[e] + product
+            bring(target, e, target, 0.0, way, mul0(mul0(number, weights[e]), source[e]))
     elif step == 0:
         adjoints, number = f64(bars, count), factors[0]
         for e in range(count):
-            product = product_of(product_of(adjoints[e], number, absolute), source[e], absolute)
-            target[e] = 0.0 + product if way == SETTING else target[e] + product
+            bring(target, e, target, 0.0, way, mul0(mul0(adjoints[e], number), source[e]))
     else:
         weights, adjoints = f64(factors, count), f64(bars, count)
         for e in range(count):
-            product = product_of(product_of(adjoints[e], weights[e], absolute), source[e], absolute)
-            target[e] = 0.0 + product if way == SETTING else target[e] + product
+            bring(target, e, target, 0.0, way, mul0(mul0(adjoints[e], weights[e]), source[e]))
+
+
+@always_inline
+def plain_curved_neighbours(out, values, scale, count, factors, step, bars, bar_step, bar_scale, way, before, before_scale):
+    """The same by plain products."""
+    target, source, others = f64(out, count), f64(values, count), f64(before, count)
+    if bar_step == 0 and step == 0:
+        weight = mul0(mul0(bar_scale, bars[0]), factors[0])
+        for e in range(count):
+            bring(target, e, others, before_scale, way, weight * (scale * source[e]))
+    elif bar_step == 0:
+        weights, number = f64(factors, count), mul0(bar_scale, bars[0])
+        for e in range(count):
+            bring(target, e, others, before_scale, way, (number * weights[e]) * (scale * source[e]))
+    elif step == 0:
+        adjoints, number = f64(bars, count), factors[0]
+        for e in range(count):
+            bring(target, e, others, before_scale, way, ((bar_scale * adjoints[e]) * number) * (scale * source[e]))
+    else:
+        weights, adjoints = f64(factors, count), f64(bars, count)
+        for e in range(count):
+            bring(target, e, others, before_scale, way, ((bar_scale * adjoints[e]) * weights[e]) * (scale * source[e]))
 
 
 @inline
-def curved_run(out, to, values, at, count, factors, step, bars, bar_step, way, absolute):
+def curved_run(out, to, values, at, scale, count, factors, step, bars, bar_step, bar_scale, way, absolute, before, before_scale):
     """The same for any steps; those of factors and adjoints are 0 or 1."""
-    if way <= ADDING and at == 1:
-        if absolute:
-            curved_neighbours(out, values, count, factors, step, bars, bar_step, way, True)
+    if to == 1 and at == 1 and absolute:
+        if way == SETTING:
+            absolute_curved_neighbours(out, values, count, factors, step, bars, bar_step, SETTING)
         else:
-            curved_neighbours(out, values, count, factors, step, bars, bar_step, way, False)
+            absolute_curved_neighbours(out, values, count, factors, step, bars, bar_step, ADDING)
+    elif to == 1 and at == 1:
+        if way == SETTING:
+            plain_curved_neighbours(out, values, scale, count, factors, step, bars, bar_step, bar_scale, SETTING, out, 0.0)
+        elif way == JOINING:
+            plain_curved_neighbours(
+                out, values, scale, count, factors, step, bars, bar_step, bar_scale, JOINING, before, before_scale
+            )
+        else:
+            plain_curved_neighbours(out, values, scale, count, factors, step, bars, bar_step, bar_scale, ADDING, out, 0.0)
     elif way == SUMMING:
-        curved_loop(out, 0, values, at, count, factors, step, bars, bar_step, SUMMING)
+        curved_loop(out, 0, values, at, scale, count, factors, step, bars, bar_step, bar_scale, SUMMING)
     elif way == SETTING:
-        curved_loop(out, 1, values, at, count, factors, step, bars, bar_step, SETTING)
+        curved_loop(out, 1, values, at, scale, count, factors, step, bars, bar_step, bar_scale, SETTING)
     elif at == 1:
-        curved_loop(out, to, values, 1, count, factors, step, bars, bar_step, ADDING)
+        curved_loop(out, to, values, 1, scale, count, factors, step, bars, bar_step, bar_scale, ADDING)
     else:
-        curved_loop(out, to, values, at, count, factors, step, bars, bar_step, ADDING)
+        curved_loop(out, to, values, at, scale, count, factors, step, bars, bar_step, bar_scale, ADDING)
 
 
 @inline
