@@ -1,9 +1,9 @@
 """One product with the second derivative of one output: tangents of the rows that need them, in one walk forwards; then adjoints
 and how they change along tangents, in one walk backwards.
 
-Where the sweeps in lanes first clear all adjoints, here the first contribution to a row is written and the others are added, and
-what is one number for all elements, or a multiple of what stands elsewhere, is not written at all (see `single_values`); and second
-partials are multiplied by adjoints where they are used. Each product and each sum is that of the sweeps in lanes, in the same order.
+Where the sweeps in lanes first clear all adjoints, here the first contribution to a row is written and the others are added. What
+is one number for all elements, or a multiple of what stands elsewhere, is not written at all (see `single_values`), and second
+partials are multiplied by adjoints where they are used. Each product and each sum is that of the sweeps in lanes, in their order.
 
 Products are plain ones at first. Where they differ from absolute-zero products they are nan, and what is made of nan is nan or, by
 an absolute-zero product with zero, what it has to be. So a result without nan is the right one; else all is done once more.
@@ -71,9 +71,9 @@ def push_map(linear, program):
     factors, step = factors_of(linear, program)
     whole = program.size == row.size and is_dense(program.rank, program.dimensions, z_strides(program))
     from_x, to = program.x - argument.place, last_step(program, z_strides(program))
-    if is_first and whole and not absolute and program.kind == NUMBER_FACTOR and is_piece(program):
-        if borrow(target, from_element(source.first, from_x), source.scale, factors[0]):
-            return
+    may_borrow = is_first and whole and not absolute and program.kind == NUMBER_FACTOR and is_piece(program)
+    if may_borrow and borrow(target, from_element(source.first, from_x), source.scale, factors[0]):
+        return
     way = way_of(is_first, to)
     if not is_first and is_elsewhere(target):
         if whole and are_neighbours(to, x_strides(program)[program.rank - 1], step):
@@ -142,9 +142,9 @@ def hand_down(linear, program, row, source, owner, target):
         if is_alike:
             borrow(target, factors, 1.0, source.own[0])
             return
-        if is_number and is_dense(program.rank, program.dimensions, z_strides(program)):
-            if borrow(target, from_element(source.first, from_z), source.scale, factors[0]):
-                return
+        may_borrow = is_number and is_dense(program.rank, program.dimensions, z_strides(program))
+        if may_borrow and borrow(target, from_element(source.first, from_z), source.scale, factors[0]):
+            return
     last = program.rank - 1
     at = 0 if is_alike else z_strides(program)[last]
     way = way_down(program, owner, target, are_neighbours(last_step(program, x_strides(program)), at, step))
@@ -182,10 +182,9 @@ def bend_changes(linear, program):
     from_x, from_z, extent = program.x - owner.place, program.z - other.place, dimensions[last]
     to, at = last_step(program, x_strides(program)), z_strides(program)[last]
     if target.state == UNTOUCHED and not absolute and bar_step + step == 0 and size == owner.size and is_piece(program):
-        weight = mul0(bars.own[0], factors[0])
-        if is_dense(program.rank, dimensions, z_strides(program)):
-            if borrow(target, from_element(source.first, from_z), source.scale, weight):
-                return
+        weight, may_borrow = mul0(bars.own[0], factors[0]), is_dense(program.rank, dimensions, z_strides(program))
+        if may_borrow and borrow(target, from_element(source.first, from_z), source.scale, weight):
+            return
     way = way_down(program, owner, target, to == 1 and at == 1)
     before, before_scale, scale, bar_scale = target.first, target.scale, source.scale, bars.scale
     for outer in range(size // extent):

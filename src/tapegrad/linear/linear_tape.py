@@ -179,7 +179,7 @@ class LinearTape:
         load_needed()
         entry_of("linearise")(_ADDRESS, state.address, self.address)
         self.places = header[lin.PLACES]
-        return self._add_hosts()
+        return header[lin.WITH_SECOND] == lin.ONE_PRODUCT or self._add_hosts()
 
     def _find_roles(self, state: Sweep) -> bool:
         """Find what the one product needs of each row; False if it is not taken in one walk: rows are short, or Python's."""
