@@ -6,23 +6,27 @@ It runs on Numba's IR once variables have one assignment each, before types are 
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from typing import Any
 
 import numpy as np
-from numba.core import ir
+from numba.core import ir, types
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import build_definitions, get_definition, guard
 
 from tapegrad.nopython.compiler.call_targets import TAPE, Retargeting, static_value, uses
-from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op
+from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op, Shared
 from tapegrad.nopython.formulas.formula import BY_NAME
 from tapegrad.nopython.formulas.rule_names import CMATH, COMPARISONS, IN_PLACE, RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.statements.statement import Known, Statement
+from tapegrad.nopython.types.curved_tape import DirectedTape
 
 __all__ = ["AddTape", "Fold"]
 
 CROWD = 32  # statements of a function, beyond which rows are written by calls
 LEAVES, NODES = 16, 48  # a statement beyond that is cut in pieces: its row would be longer than those of the pieces
+# The same with the statements of temporaries in it: second partials are as many as pairs of leaves. And leaves of such a temporary.
+SHARING_LEAVES, SHARED_LEAVES = 6, 3
 
 UNARY = frozenset([operator.neg, operator.pos, operator.not_])
 BINARY = frozenset([*COMPARISONS, *(f for f in RULE_OF if f in IN_PLACE.values())])
@@ -47,6 +51,7 @@ class _Tree:
     def __init__(self) -> None:
         self.leaves: list[Any] = []
         self.size = 0
+        self.shares = False
 
     def leaf(self, var: Any) -> Leaf:
         for number, other in enumerate(self.leaves):
@@ -61,6 +66,9 @@ class _Tree:
             return self.leaf(leaves[node.number])
         if isinstance(node, Const):
             return node
+        if isinstance(node, Shared):
+            self.shares = True
+            return Shared(self.graft(node.node, leaves))
         self.size += 1
         return node._replace(args=tuple(self.graft(arg, leaves) for arg in node.args))
 
@@ -68,8 +76,9 @@ class _Tree:
 class _Folding:
     """One function's statements."""
 
-    def __init__(self, func_ir: Any) -> None:
-        self.func_ir = func_ir
+    def __init__(self, func_ir: Any, kinds: Any) -> None:
+        self.func_ir, self.kinds = func_ir, kinds
+        self.shares = isinstance(kinds[0], DirectedTape)  # other rows are swept many times, or once only in any case
         self.uses = uses(func_ir)
         self.made: list[Any] = []  # what stands for the statements, as globals
         self.known: Known = {}
@@ -121,6 +130,7 @@ class _Folding:
         return Op(function, tuple(args), static), tree
 
     def emit(self, node: Node, tree: _Tree, target: Any, loc: Any, scope: Any) -> list[Any]:
+        node = node.node if isinstance(node, Shared) else node
         name = ir.Var(scope, f"$statement{len(self.made) + 1}", loc)
         tape = ir.Var(scope, TAPE, loc)
         call = ir.Expr.call(name, [tape, *tree.leaves], (), loc)
@@ -131,6 +141,7 @@ class _Folding:
         scope, body = block.scope, []
         pending: dict[str, Any] = {}
         inside = self._inside(block)
+        shared = self._shared(block, inside) if self.shares else {}
         reads = self.reads = _Reads(self.func_ir)
 
         def flush(names: list[str]) -> None:
@@ -150,11 +161,14 @@ class _Folding:
                 body.append(statement)
                 continue
             node, tree = self.tree(operation, pending)
-            if len(set(reads.firsts(tree.leaves))) > LEAVES or tree.size > NODES:
-                flush([var.name for var in operation[1] if var.name in pending])
+            if self._is_large(tree):
+                flush([name for name in dict.fromkeys(var.name for var in operation[1]) if name in pending])
                 node, tree = self.tree(operation, pending)
             for var in operation[1]:
-                pending.pop(var.name, None)
+                if shared.get(var.name, 1) == 1:
+                    pending.pop(var.name, None)
+                else:
+                    shared[var.name] -= 1
             target = statement.target
             reads.number(target, node, tree.leaves)
             if operation[0] in IN_PLACE:
@@ -162,9 +176,48 @@ class _Folding:
                 reads.forget()
             if target.name in inside and operation[0] not in IN_PLACE:
                 pending[target.name] = (node, tree, target, statement.loc)
+            elif target.name in shared and self._may_be_shared(tree):
+                pending[target.name] = (Shared(node), tree, target, statement.loc)
             else:
                 body.extend(self.emit(node, tree, target, statement.loc, scope))
         block.body = body
+
+    def _is_large(self, tree: _Tree) -> bool:
+        leaves = len(set(self.reads.firsts(tree.leaves)))
+        return leaves > (SHARING_LEAVES if tree.shares else LEAVES) or tree.size > NODES
+
+    def _may_be_shared(self, tree: _Tree) -> bool:
+        """Whether a temporary has few leaves, of which none is known to be an array already."""
+        if len(set(self.reads.firsts(tree.leaves))) > SHARED_LEAVES:
+            return False
+        for var in tree.leaves:
+            found = guard(get_definition, self.func_ir, var)
+            if isinstance(found, ir.Arg) and isinstance(self.kinds[found.index], types.Array):
+                return False
+            if isinstance(found, ir.Expr) and found.op == "static_getitem" and isinstance(found.index, slice):
+                return False
+        return True
+
+    def _shared(self, block: Any, inside: set[str]) -> dict[str, int]:
+        """The other temporaries that one statement of the same block alone reads, and how often."""
+        made = []
+        for statement in block.body:
+            operation = self.operation(statement.value) if isinstance(statement, ir.Assign) else None
+            if operation is not None:
+                made.append((statement.target.name, [var.name for var in operation[1]], operation[0] in IN_PLACE))
+        ends: dict[str, set[str]] = {}  # for what is read, the statements that it becomes a part of
+        reads: Counter[str] = Counter()
+        found = {}
+        for name, operands, in_place in reversed(made):
+            readers = ends.get(name, set())
+            one = len(readers) == 1 and reads[name] == self.uses[name] and len(self.func_ir._definitions[name]) == 1
+            is_part = one and not in_place
+            if is_part and name not in inside:
+                found[name] = reads[name]
+            for operand in operands:
+                ends.setdefault(operand, set()).update(readers if is_part else {name})
+            reads.update(operands)
+        return found
 
     def _inside(self, block: Any) -> set[str]:
         """Temporaries that are used once, by another part of a statement in the same block."""
@@ -276,7 +329,7 @@ class Fold(FunctionPass):  # type: ignore[misc]
         retargeting = Retargeting(func_ir, state.pipeline.level, state.args)
         for block in func_ir.blocks.values():
             retargeting.block(block)
-        folding = _Folding(func_ir)
+        folding = _Folding(func_ir, state.args)
         for block in func_ir.blocks.values():
             folding.block(block)
         if len(folding.made) > CROWD:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["Const", "Leaf", "Node", "Op"]
+__all__ = ["Const", "Leaf", "Node", "Op", "Shared"]
 
 
 class Leaf(NamedTuple):
@@ -28,4 +28,10 @@ class Op(NamedTuple):
     static: Any = None
 
 
-Node = Leaf | Const | Op
+class Shared(NamedTuple):
+    """An operation that has a name in the user's text: what is equal is one, and computed once."""
+
+    node: Node
+
+
+Node = Leaf | Const | Op | Shared

@@ -21,7 +21,7 @@ from tapegrad.nopython.formulas.rule_names import IN_PLACE
 from tapegrad.nopython.numba_interface.linking import part
 from tapegrad.nopython.types.variable import ComplexVariable, Variable, has_narrow
 
-__all__ = ["is_elementwise", "loops"]
+__all__ = ["is_elementwise", "leaves_of", "loops", "renumbered"]
 
 UFUNC: dict[Any, Any] = {
     operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply, operator.truediv: np.true_divide,
@@ -64,20 +64,22 @@ class _Parts:
         return Op(UFUNC.get(function, function), tuple(self._inside(arg) for arg in node.args), node.static)
 
 
-def _leaves(node: Node) -> list[int]:
+def leaves_of(node: Node) -> list[int]:
+    """Numbers of the leaves of a part of a statement."""
     if isinstance(node, Leaf):
         return [node.number]
-    return sorted({n for arg in node.args for n in _leaves(arg)}) if isinstance(node, Op) else []
+    return sorted({n for arg in node.args for n in leaves_of(arg)}) if isinstance(node, Op) else []
 
 
 def _calls(node: Node, function: Any) -> bool:
     return isinstance(node, Op) and (node.function is function or any(_calls(arg, function) for arg in node.args))
 
 
-def _renumbered(node: Node, numbers: list[int]) -> Node:
+def renumbered(node: Node, numbers: list[int]) -> Node:
+    """A part of a statement as one of its own, whose leaves are those of these numbers."""
     if isinstance(node, Leaf):
         return Leaf(numbers.index(node.number))
-    return node._replace(args=tuple(_renumbered(arg, numbers) for arg in node.args)) if isinstance(node, Op) else node
+    return node._replace(args=tuple(renumbered(arg, numbers) for arg in node.args)) if isinstance(node, Op) else node
 
 
 @part
@@ -98,7 +100,7 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
             "np.sinc(x.astype(np.float64))"
         )
     in_place = isinstance(tree, Op) and tree.function in IN_PLACE and isinstance(kinds[0], types.Array)
-    if in_place and isinstance(tree.args[1], Op) and any(isinstance(kinds[n], types.Array) for n in _leaves(tree.args[1])):
+    if in_place and isinstance(tree.args[1], Op) and any(isinstance(kinds[n], types.Array) for n in leaves_of(tree.args[1])):
         return _in_place_in_two_steps(tree, statement, len(kinds))
     parts = _Parts(tree, kinds)
     ndim = max(kind.ndim for kind in kinds if isinstance(kind, types.Array))
@@ -106,8 +108,8 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
     space: dict[str, Any] = {"joint_size": joint_size}
     lines = [f"def loop({', '.join(['tape', *names])}):"]
     for k, node in enumerate(parts.before):
-        numbers = _leaves(node)
-        space[f"part{k}"] = statement(_renumbered(node, numbers))
+        numbers = leaves_of(node)
+        space[f"part{k}"] = statement(renumbered(node, numbers))
         lines.append(f"    l{len(kinds) + k} = part{k}({', '.join(['tape', *(f'l{n}' for n in numbers)])})")
     sizes = [f"n{axis}" for axis in range(ndim)]
     arrays = [k for k, kind in enumerate(kinds) if isinstance(kind, types.Array)]
@@ -135,8 +137,8 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
         places = [f"{i} * m{number}_{own}" if many else i for own, i in enumerate(indices[ndim - rank :])]
         return f"l{number}[{', '.join(places) or '()'}]"
 
-    numbers = _leaves(parts.inner)
-    space["inner"] = statement(_renumbered(parts.inner, numbers))
+    numbers = leaves_of(parts.inner)
+    space["inner"] = statement(renumbered(parts.inner, numbers))
     counters = [f"i{axis}" for axis in range(ndim)]
 
     def value(indices: list[str]) -> str:
@@ -153,7 +155,7 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
     else:
         # The type of an item is found by typing an access that never happens.
         lines.append("    out = _empty(({},), ({},))".format(", ".join(sizes), ", ".join(f"l{n}" for n in numbers)))
-        space["_empty"] = _allocator(statement(_renumbered(parts.inner, numbers)), ndim, _layout(tree, kinds) or "C")
+        space["_empty"] = _allocator(statement(renumbered(parts.inner, numbers)), ndim, _layout(tree, kinds) or "C")
     indent = "    "
     for axis in range(ndim):
         lines.append(f"{indent}for i{axis} in range(n{axis}):")
@@ -201,9 +203,9 @@ def _allocator(statement: Any, ndim: int, layout: str) -> Any:
 
 def _in_place_in_two_steps(tree: Op, statement: Callable[[Node], Any], count: int) -> Any:
     """The operand may share memory with what is written, so it is computed first, as a whole."""
-    numbers = _leaves(tree.args[1])
+    numbers = leaves_of(tree.args[1])
     space = {
-        "operand": statement(_renumbered(tree.args[1], numbers)),
+        "operand": statement(renumbered(tree.args[1], numbers)),
         "write": statement(Op(tree.function, (Leaf(0), Leaf(1)), tree.static)),
     }
     given = ", ".join(["tape", *(f"l{n}" for n in numbers)])

@@ -16,7 +16,7 @@ import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
 
-from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op
+from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op, Shared
 from tapegrad.nopython.formulas.formula import BY_NAME, constant_power, pairs_of, second_text
 from tapegrad.nopython.formulas.rule_names import CMATH, COMPARISONS, IN_PLACE, RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.numba_interface.linking import overload, part
@@ -69,6 +69,8 @@ def is_complex(tree: Node, kinds: tuple[types.Type, ...]) -> bool:
 
 
 def _calls_cmath(node: Node) -> bool:
+    if isinstance(node, Shared):
+        return _calls_cmath(node.node)
     return isinstance(node, Op) and (node.function in CMATH or any(map(_calls_cmath, node.args)))
 
 

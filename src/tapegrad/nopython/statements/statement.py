@@ -20,11 +20,12 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.typing import signature
 
 from tapegrad.nopython.formulas.edge_pushing import SecondDerivatives, is_number, plus, times
-from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op
+from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op, Shared
 from tapegrad.nopython.formulas.formula import BY_NAME, Writer, constant_power, pairs_of, partial, second_text
 from tapegrad.nopython.formulas.rule_names import IN_PLACE, RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.statements.array_loops import is_elementwise, loops
 from tapegrad.nopython.statements.complex_statements import is_complex, operations
+from tapegrad.nopython.statements.shared_parts import are_numbers, has_shared, unfolded
 from tapegrad.nopython.tape.row_instructions import push
 from tapegrad.nopython.types.curved_tape import CurvedTape, DirectedTape
 from tapegrad.nopython.types.variable import Variable, is_float, make, number_of, present, row_of, variable_of
@@ -62,6 +63,8 @@ def resolve(typingctx: Any, node: Node, kinds: tuple[types.Type, ...], known: Kn
         return Resolved(kinds[node.number])
     if isinstance(node, Const):
         return Resolved(types.unliteral(typingctx.resolve_value_type(node.value)))
+    if isinstance(node, Shared):
+        return resolve(typingctx, node.node, kinds, known)
     args = tuple(resolve(typingctx, arg, kinds, known) for arg in node.args)
     if node.function in IN_PLACE and not args[0].kind.mutable:
         node = node._replace(function=IN_PLACE[node.function])
@@ -139,6 +142,7 @@ class Writing:
         self.second = SecondDerivatives(builder) if isinstance(tape, CurvedTape) else None
         self.directed = isinstance(tape, DirectedTape)
         self.order: list[Value] = []
+        self.shared: dict[Shared, Value] = {}
 
     def value(self, node: Node, resolved: Resolved) -> Value:
         """The code of a node's primal; its partials follow at once, while their operands are at hand."""
@@ -147,6 +151,10 @@ class Writing:
             return self.leaves[node.number]
         if isinstance(node, Const):
             return Value(resolved.kind, context.get_constant_generic(builder, resolved.kind, node.value))
+        if isinstance(node, Shared):
+            if node not in self.shared:
+                self.shared[node] = self.value(node.node, resolved)
+            return self.shared[node]
         args = [self.value(child, inner) for child, inner in zip(node.args, resolved.args, strict=True)]
         made = []
         for k, kind in enumerate(resolved.sig.args):
@@ -241,11 +249,11 @@ class StatementType(types.Callable, types.Opaque):
         if (used := tuple(map(present, kinds))) != kinds:
             _target().insert_func_defn([(self._write, self, kinds)])
             return signature(self.get_call_type(context, used, kws).return_type, *kinds)
-        if is_elementwise(kinds[1:]) or is_complex(self.tree, kinds[1:]):
-            model = _error_model()
+        model = _error_model()
+        if (made := self._loops.get((kinds, model))) is None:
+            made = self._compiled(kinds[1:])
+        if made is not None:
             if (kinds, model) not in self._loops:
-                apart = not is_elementwise(kinds[1:])
-                made = operations(self.tree, len(kinds) - 1, Statement) if apart else loops(self.tree, kinds[1:], Statement)
                 self._loops[kinds, model] = made
                 _target().insert_func_defn([(self._write, self, kinds)])
             sig = types.Dispatcher(self._loops[kinds, model]).get_call_type(context, kinds, {})
@@ -255,6 +263,14 @@ class StatementType(types.Callable, types.Opaque):
             _target().insert_func_defn([(self._write, self, kinds)])
             self._types[kinds] = resolved
         return signature(self._types[kinds].kind, *kinds)
+
+    def _compiled(self, kinds: tuple[types.Type, ...]) -> Any:
+        """A compiled function of the tape and the leaves, where they are not just numbers."""
+        if has_shared(self.tree) and (not are_numbers(kinds) or is_complex(self.tree, kinds)):
+            return unfolded(self.tree, len(kinds), Statement)
+        if is_elementwise(kinds):
+            return loops(self.tree, kinds, Statement)
+        return operations(self.tree, len(kinds), Statement) if is_complex(self.tree, kinds) else None
 
     def get_call_signatures(self) -> Any:
         return [], True

@@ -17,8 +17,8 @@ __all__ = ["curve_along"]
 
 
 @intrinsic
-def add_along(typingctx: Any, array: Any, to: Any, at: Any, partial: Any, change: Any) -> Any:
-    """To an adjoint and its tangent, which stand side by side, what a row's give by a partial and by its change.
+def add_along(typingctx: Any, array: Any, to: Any, bar: Any, turn: Any, partial: Any, change: Any) -> Any:
+    """To an adjoint and its tangent, which stand side by side, what a row's give by a partial and by its change; both of them.
 
     Both lanes are loaded and stored at once: what waits here is a load of what was stored just before.
     """
@@ -28,23 +28,21 @@ def add_along(typingctx: Any, array: Any, to: Any, at: Any, partial: Any, change
 
         double, lane = ir.DoubleType(), ir.IntType(32)
         two: Any = ir.VectorType(double, 2)
-        lanes: Any = ir.VectorType(lane, 2)
-        data = make_array(array)(context, builder, args[0]).data
-        target, source = (builder.bitcast(builder.gep(data, [place]), two.as_pointer()) for place in args[1:3])
+        target = builder.bitcast(builder.gep(make_array(array)(context, builder, args[0]).data, [args[1]]), two.as_pointer())
 
-        def repeated(number: Any) -> Any:
-            one = builder.insert_element(ir.Constant(two, ir.Undefined), number, lane(0))
-            return builder.shuffle_vector(one, one, ir.Constant(lanes, [0, 0]))
+        def both(first: Any, second: Any) -> Any:
+            one = builder.insert_element(ir.Constant(two, ir.Undefined), first, lane(0))
+            return builder.insert_element(one, second, lane(1))
 
-        given, before = builder.load(source), builder.load(target)
-        given.align = before.align = 8
-        adjoint_second = builder.shuffle_vector(ir.Constant(two, [0.0, 0.0]), given, ir.Constant(lanes, [0, 2]))
+        before = builder.load(target)
+        before.align = 8
         multiply_add = cgutils.get_or_insert_function(builder.module, ir.FunctionType(two, [two] * 3), "llvm.fmuladd.v2f64")
-        changed = builder.call(multiply_add, [adjoint_second, repeated(args[4]), before])
-        builder.store(builder.call(multiply_add, [given, repeated(args[3]), changed]), target).align = 8
-        return context.get_dummy_value()
+        changed = builder.call(multiply_add, [both(double(0.0), args[2]), both(args[5], args[5]), before])
+        made = builder.call(multiply_add, [both(args[2], args[3]), both(args[4], args[4]), changed])
+        builder.store(made, target).align = 8
+        return context.make_tuple(builder, sig.return_type, [builder.extract_element(made, lane(k)) for k in range(2)])
 
-    return types.void(array, types.int64, types.int64, types.float64, types.float64), write
+    return types.UniTuple(types.float64, 2)(array, types.int64, *[types.float64] * 4), write
 
 
 @intrinsic
@@ -73,17 +71,26 @@ def seed_along(bars, last, outs, seeds):
 
 @always_inline
 def walk_along(rows, partials, changes, bars, last, pairs):
-    """Adjoints and their tangents backwards, where all numbers are finite."""
+    """Adjoints and their tangents backwards, where all numbers are finite.
+
+    What the last pair of a row gives to the row before is not loaded again: sums that go on from row to row would wait for it.
+    """
     row = last
+    g, turn = bars[U(2 * row)], bars[U(2 * row + 1)]
     for k in range(pairs - 1, -1, -1):
         reference = rows[U(k)]
         target = reference & MASK
+        given, change = 0.0, 0.0
         if target < row:
-            add_along(bars, 2 * target, 2 * row, partials[U(k)], changes[U(k)])
+            given, change = add_along(bars, 2 * target, g, turn, partials[U(k)], changes[U(k)])
         if reference < 0:
             bars[U(2 * row)] = 0.0
             bars[U(2 * row + 1)] = 0.0
             row -= 1
+            if target == row:
+                g, turn = given, change
+            else:
+                g, turn = bars[U(2 * row)], bars[U(2 * row + 1)]
 
 
 @always_inline
