@@ -18,17 +18,24 @@ from llvmlite import ir
 
 from tapegrad.nopython.formulas.formula import product
 
-__all__ = ["SecondDerivatives", "is_number", "llvm_of", "plus", "times"]
+__all__ = ["SecondDerivatives", "is_number", "llvm_of", "plain_product", "plus", "times"]
+
+Multiplication = Callable[[Any, Any, Any], Any]
 
 
-def times(builder: Any, x: Any, y: Any) -> Any:
-    """The absolute-zero product of LLVM values; an int is 1 or -1, known while compiling."""
+def times(builder: Any, x: Any, y: Any, multiply: Multiplication = product) -> Any:
+    """The absolute-zero product of LLVM values, or another one; an int is 1 or -1, known while compiling."""
     for a, b in ((x, y), (y, x)):
         if isinstance(a, int):
             if isinstance(b, int):
                 return a * b
             return b if a == 1 else builder.fneg(b)
-    return product(builder, x, y)
+    return multiply(builder, x, y)
+
+
+def plain_product(builder: Any, x: Any, y: Any) -> Any:
+    """The product that is nan for zero times what is infinite or nan."""
+    return builder.fmul(x, y)
 
 
 def llvm_of(x: Any) -> Any:
@@ -59,8 +66,8 @@ class Between(NamedTuple):
 class SecondDerivatives:
     """The symmetric map of second derivatives of the root between nodes that are not done with."""
 
-    def __init__(self, builder: Any) -> None:
-        self.builder = builder
+    def __init__(self, builder: Any, multiply: Multiplication = product) -> None:
+        self.builder, self.multiply = builder, multiply
         self.map: dict[tuple[int, int], Between] = {}
 
     def _add(self, a: Any, b: Any, value: Any, twice: bool = False) -> None:
@@ -71,9 +78,11 @@ class SecondDerivatives:
         known = self.map.get(key)
         self.map[key] = Between(a, b, value if known is None else plus(self.builder, known.value, value))
 
+    def _times(self, x: Any, y: Any) -> Any:
+        return times(self.builder, x, y, self.multiply)
+
     def push(self, node: Any) -> None:
         """Hand on what stands at a node whose adjoint is complete."""
-        builder = self.builder
         at = [(key, between) for key, between in self.map.items() if between.a is node or between.b is node]
         for key, _ in at:
             del self.map[key]
@@ -81,13 +90,13 @@ class SecondDerivatives:
             if a is b:
                 for i, (x, p) in enumerate(node.args):
                     for j, (y, q) in enumerate(node.args[i:]):
-                        self._add(x, y, times(builder, times(builder, p, q), value), x is y and j > 0)
+                        self._add(x, y, self._times(self._times(p, q), value), x is y and j > 0)
             else:
                 other = b if a is node else a
                 for x, p in node.args:
-                    self._add(x, other, times(builder, p, value), x is other)
+                    self._add(x, other, self._times(p, value), x is other)
         for x, y, second, different in node.seconds:
-            self._add(x, y, times(builder, node.adjoint, second), x is y and different)
+            self._add(x, y, self._times(node.adjoint, second), x is y and different)
 
     def triplets(self, row_of: Callable[[Any], Any]) -> list[tuple[Any, Any, Any]]:
         """Rows and second partials that are left, half of those by one leaf twice."""

@@ -19,9 +19,9 @@ from numba.core.imputils import lower_constant
 from numba.core.targetconfig import ConfigStack
 from numba.core.typing import signature
 
-from tapegrad.nopython.formulas.edge_pushing import SecondDerivatives, is_number, plus, times
+from tapegrad.nopython.formulas.edge_pushing import SecondDerivatives, is_number, plain_product, plus, times
 from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op, Shared
-from tapegrad.nopython.formulas.formula import BY_NAME, Writer, constant_power, pairs_of, partial, second_text
+from tapegrad.nopython.formulas.formula import BY_NAME, Writer, constant_power, pairs_of, partial, product, second_text
 from tapegrad.nopython.formulas.rule_names import IN_PLACE, RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.statements.array_loops import is_elementwise, loops
 from tapegrad.nopython.statements.complex_statements import is_complex, operations
@@ -139,8 +139,10 @@ class Writing:
     def __init__(self, context: Any, builder: Any, leaves: list[Value], recorded: bool, tape: types.Type, is_crowded: bool) -> None:
         self.context, self.builder, self.leaves, self.recorded = context, builder, leaves, recorded
         self.is_crowded = is_crowded
-        self.second = SecondDerivatives(builder) if isinstance(tape, CurvedTape) else None
         self.directed = isinstance(tape, DirectedTape)
+        # Along a direction, who writes a row sees whether anything in it is nan, and asks for the other products then.
+        self.multiply = plain_product if self.directed and not is_crowded else product
+        self.second = SecondDerivatives(builder, self.multiply) if isinstance(tape, CurvedTape) else None
         self.order: list[Value] = []
         self.shared: dict[Shared, Value] = {}
 
@@ -213,7 +215,7 @@ class Writing:
             if is_number(value.adjoint, 0):
                 continue
             for arg, factor in value.args:
-                arg.adjoint = plus(self.builder, arg.adjoint, times(self.builder, value.adjoint, factor))
+                arg.adjoint = plus(self.builder, arg.adjoint, times(self.builder, value.adjoint, factor, self.multiply))
             if self.second is not None:
                 self.second.push(value)
         leaves = {id(leaf): leaf for leaf in self.leaves}.values()
@@ -226,8 +228,18 @@ class Writing:
             return ir.IntType(32)(0)
         if len(pairs) == 1 and is_number(pairs[0][1], 1):
             return pairs[0][0]
-        triplets = [] if self.second is None else self.second.triplets(lambda leaf: leaf.row)
-        return push(self.context, self.builder, tape, pairs, triplets, self.directed, self.is_crowded)
+        again = (lambda: self._again(root)) if self.multiply is plain_product else None
+        return push(self.context, self.builder, tape, pairs, self._triplets(), self.directed, self.is_crowded, again=again)
+
+    def _triplets(self) -> list[tuple[Any, Any, Any]]:
+        return [] if self.second is None else self.second.triplets(lambda leaf: leaf.row)
+
+    def _again(self, root: Value) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any, Any]]]:
+        """Pairs and triplets by absolute-zero products."""
+        self.multiply, self.second = product, SecondDerivatives(self.builder)
+        for value in (*self.order, *self.leaves):
+            value.adjoint = 0
+        return self.pairs(root), self._triplets()
 
 
 class StatementType(types.Callable, types.Opaque):

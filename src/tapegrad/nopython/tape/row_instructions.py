@@ -7,6 +7,7 @@ nanoseconds more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -54,6 +55,9 @@ __all__ = [
     "word_at",
 ]
 
+Pair = tuple[Any, Any]  # a row, and the partial by it
+Triplet = tuple[Any, Any, Any]  # two rows, and the second partial by both
+Row = tuple[list[Pair], list[Triplet]]
 I8, I32, I64, F64 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 ZERO = F64(0.0)
 OF_PAIRS, OF_TRIPLETS = (PAIRS, LIMIT, GROW), (TRIPLETS, TRIPLET_LIMIT, GROW_TRIPLETS)  # what is used, had, and makes room
@@ -237,12 +241,17 @@ def absolute(builder: Any, x: Any, y: Any, z: Any) -> Any:
     return builder.fadd(product(builder, x, y), z)
 
 
-def steer(builder: Any, header: Any, start: Any, pairs: list[tuple[Any, Any]], triplets: list[tuple[Any, Any, Any]]) -> None:
-    """Write the tangent of a row, and how its partials change along the direction."""
-    tangents = {id(row): tangent_of(builder, header, row) for row, _ in pairs}
-    column = numbers(builder, header, CHANGE_COLUMN)
+def steer(
+    builder: Any, header: Any, start: Any, pairs: list[Pair], triplets: list[Triplet], again: Callable[[], Row] | None = None
+) -> None:
+    """Write the partials of a row, its tangent, and how its partials change along the direction.
 
-    def write(multiply_and_add: Any) -> Any:
+    Where something is infinite or nan, `again` gives what was made with plain products.
+    """
+    tangents = {id(row): tangent_of(builder, header, row) for row, _ in pairs}
+    partials, column = numbers(builder, header, PARTIAL_COLUMN), numbers(builder, header, CHANGE_COLUMN)
+
+    def write(pairs: list[Pair], triplets: list[Triplet], multiply_and_add: Any) -> Any:
         """Write all of it; the sum of what was written, minus itself."""
         changes, tangent = dict.fromkeys(tangents, ZERO), ZERO
         for a, b, second in triplets:
@@ -256,34 +265,41 @@ def steer(builder: Any, header: Any, start: Any, pairs: list[tuple[Any, Any]], t
                 tangent = multiply_and_add(builder, partial, tangents[id(row)], tangent)
         set_tangent(builder, header, tangent)
         total = builder.fsub(tangent, tangent)
-        for k, (row, _) in enumerate(pairs):
-            change = changes[id(row)]
-            builder.store(change, builder.gep(column, [builder.add(start, I64(k))]))
+        for k, (row, partial) in enumerate(pairs):
+            change, place = changes[id(row)], builder.add(start, I64(k))
+            builder.store(llvm_of(partial), builder.gep(partials, [place]))
+            builder.store(change, builder.gep(column, [place]))
             if change is not ZERO:
                 total = builder.fadd(total, builder.fsub(change, change))
         return total
 
-    with cgutils.if_unlikely(builder, builder.fcmp_unordered("!=", write(fused), ZERO)):
-        write(absolute)
+    with cgutils.if_unlikely(builder, builder.fcmp_unordered("!=", write(pairs, triplets, fused), ZERO)):
+        write(*(_with_bent(*again()) if again is not None else (pairs, triplets)), absolute)
+
+
+def _with_bent(pairs: list[Pair], triplets: list[Triplet]) -> Row:
+    """What a row depends on to second order only has a pair as well."""
+    rows_of_pairs = {id(row) for row, _ in pairs}
+    bent = {id(row): row for a, b, _ in triplets for row in (a, b)}
+    return pairs + [(row, ZERO) for key, row in bent.items() if key not in rows_of_pairs], triplets
 
 
 def push(
     context: Any,
     builder: Any,
     tape: Any,
-    pairs: list[tuple[Any, Any]],
-    triplets: list[tuple[Any, Any, Any]],
+    pairs: list[Pair],
+    triplets: list[Triplet],
     directed: bool = False,
     called: bool = False,
     has_room: bool = False,
+    again: Callable[[], Row] | None = None,
 ) -> Any:
     """Write a row, unless all it depends on is constant; its number, or 0. A partial is 1 or -1 if it is that always."""
     if called:
         return _by_call(context, builder, tape, pairs, triplets, directed)
-    if directed:  # what a row depends on to second order only has a pair as well
-        rows_of_pairs = {id(row) for row, _ in pairs}
-        bent = {id(row): row for a, b, _ in triplets for row in (a, b)}
-        pairs = pairs + [(row, ZERO) for key, row in bent.items() if key not in rows_of_pairs]
+    if directed:
+        pairs, triplets = _with_bent(pairs, triplets)
     some = pairs[0][0]
     for row, _ in pairs[1:]:
         some = builder.or_(some, row)
@@ -295,9 +311,10 @@ def push(
         for k, (row, partial) in enumerate(pairs):
             place = builder.add(start, I64(k))
             builder.store(builder.or_(row, I32(FLAG)) if k == 0 else unflagged(builder, row), builder.gep(rows, [place]))
-            builder.store(llvm_of(partial), builder.gep(partials, [place]))
+            if not directed:
+                builder.store(llvm_of(partial), builder.gep(partials, [place]))
         if directed:
-            steer(builder, header, start, pairs, triplets)
+            steer(builder, header, start, pairs, triplets, again)
         number = close(builder, header, end)
         if triplets and not directed:
             bend(context, builder, header, number, triplets, has_room)
