@@ -155,7 +155,7 @@ def test_products_are_those_of_recordings_for_any_direction(f: Any) -> None:
     ("f", "rows"),
     [
         (rosenbrock, 4),
-        (nested, 4),
+        (nested, 8),
         (read_by_two, 13),
         (many_leaves, 2),
     ],
@@ -167,6 +167,27 @@ def test_rows_are_those_of_statements_that_others_read(f: Callable[..., Any], ro
 
 def test_arrays_that_are_stretched_are_computed_once() -> None:
     assert recorded(arrays, V).rows == recorded(arrays).rows
+
+
+def test_partials_that_cancel_do_not_meet_an_infinite_one_by_one() -> None:
+    @numba.njit
+    def f(x):
+        s = 0.0
+        for i in range(len(x)):
+            t = abs(x[i]) - x[i]
+            s += math.sqrt(t)
+        return s
+
+    np.testing.assert_array_equal(recorded(f, np.ones(2), np.array([1.0, -2.0])).curve_along(), [0.0, -0.125])
+
+
+def test_tangents_that_cancel_do_not_meet_an_infinite_second_partial_one_by_one() -> None:
+    @numba.njit
+    def f(x):
+        t = x[0] - x[1]
+        return t**1.5 + x[0] * x[1]
+
+    np.testing.assert_array_equal(recorded(f, np.ones(2), np.ones(2)).curve_along(), [1.0, 1.0])
 
 
 def test_a_masked_branch_leaves_no_nan() -> None:

@@ -27,6 +27,8 @@ CROWD = 32  # statements of a function, beyond which rows are written by calls
 LEAVES, NODES = 16, 48  # a statement beyond that is cut in pieces: its row would be longer than those of the pieces
 # The same with the statements of temporaries in it: second partials are as many as pairs of leaves. And leaves of such a temporary.
 SHARING_LEAVES, SHARED_LEAVES = 6, 3
+# Rules whose second partials are finite where their values are.
+TAME = frozenset(["add", "sub", "mul", "neg", "square", "abs", "exp", "sin", "cos", "sinh", "cosh", "tanh", "atan"])
 
 UNARY = frozenset([operator.neg, operator.pos, operator.not_])
 BINARY = frozenset([*COMPARISONS, *(f for f in RULE_OF if f in IN_PLACE.values())])
@@ -43,6 +45,21 @@ def _arity(function: Any, count: int) -> bool:
     if isinstance(function, np.ufunc):
         return count == function.nin
     return function in UNDIFFERENTIATED or count == (1 if function in CMATH else len(BY_NAME[RULE_OF[function]].args))
+
+
+def _is_monomial(node: Node) -> bool:
+    """Whether a node is a product of leaves: its partials by one of these have one sign along all paths."""
+    if isinstance(node, Op):
+        return IN_PLACE.get(node.function, node.function) in (operator.mul, operator.neg) and all(map(_is_monomial, node.args))
+    return True
+
+
+def _paths(node: Node, firsts: tuple[int, ...]) -> Counter[Any]:
+    """Along how many paths a node depends on each leaf, and on each other temporary: a sum over them may be zero where none is."""
+    if not isinstance(node, Op):
+        return Counter() if isinstance(node, Const) else Counter([firsts[node.number] if isinstance(node, Leaf) else node])
+    found: Counter[Any] = sum((_paths(arg, firsts) for arg in node.args), Counter())
+    return Counter(set(found)) if _is_monomial(node) else found
 
 
 class _Tree:
@@ -141,7 +158,7 @@ class _Folding:
         scope, body = block.scope, []
         pending: dict[str, Any] = {}
         inside = self._inside(block)
-        shared = self._shared(block, inside) if self.shares else {}
+        shared, tame = self._shared(block, inside) if self.shares else ({}, set())
         reads = self.reads = _Reads(self.func_ir)
 
         def flush(names: list[str]) -> None:
@@ -176,7 +193,7 @@ class _Folding:
                 reads.forget()
             if target.name in inside and operation[0] not in IN_PLACE:
                 pending[target.name] = (node, tree, target, statement.loc)
-            elif target.name in shared and self._may_be_shared(tree):
+            elif target.name in shared and self._may_be_shared(node, tree, target.name in tame):
                 pending[target.name] = (Shared(node), tree, target, statement.loc)
             else:
                 body.extend(self.emit(node, tree, target, statement.loc, scope))
@@ -186,9 +203,14 @@ class _Folding:
         leaves = len(set(self.reads.firsts(tree.leaves)))
         return leaves > (SHARING_LEAVES if tree.shares else LEAVES) or tree.size > NODES
 
-    def _may_be_shared(self, tree: _Tree) -> bool:
-        """Whether a temporary has few leaves, of which none is known to be an array already."""
-        if len(set(self.reads.firsts(tree.leaves))) > SHARED_LEAVES:
+    def _may_be_shared(self, node: Node, tree: _Tree, is_tame: bool) -> bool:
+        """Whether a temporary may be a part of the statement that reads it.
+
+        It has few leaves, of which none is known to be an array already, and nothing in it cancels that meets something infinite: of
+        its partials by a leaf, or of its tangent. Zero times that is zero, and a sum of what cancels, each times that, is nan.
+        """
+        firsts = self.reads.firsts(tree.leaves)
+        if len(set(firsts)) > (SHARED_LEAVES if is_tame else 1) or max(_paths(node, firsts).values(), default=1) > 1:
             return False
         for var in tree.leaves:
             found = guard(get_definition, self.func_ir, var)
@@ -198,26 +220,38 @@ class _Folding:
                 return False
         return True
 
-    def _shared(self, block: Any, inside: set[str]) -> dict[str, int]:
-        """The other temporaries that one statement of the same block alone reads, and how often."""
+    def _is_tame(self, operation: tuple[Any, list[Any], Any]) -> bool:
+        function, operands, _ = operation
+        rule = RULE_OF.get(IN_PLACE.get(function, function))
+        if rule in ("div", "pow") and (constant := self.constant(operands[1])) is not None:
+            return rule == "div" or (type(constant.value) is int and constant.value >= 0)
+        return rule in TAME
+
+    def _shared(self, block: Any, inside: set[str]) -> tuple[dict[str, int], set[str]]:
+        """The other temporaries that one statement of the same block alone reads, and how often; and those that only tame
+        operations read on the way to it.
+        """
         made = []
         for statement in block.body:
             operation = self.operation(statement.value) if isinstance(statement, ir.Assign) else None
             if operation is not None:
-                made.append((statement.target.name, [var.name for var in operation[1]], operation[0] in IN_PLACE))
+                made.append((statement.target.name, operation))
         ends: dict[str, set[str]] = {}  # for what is read, the statements that it becomes a part of
+        wild: set[str] = set()
         reads: Counter[str] = Counter()
         found = {}
-        for name, operands, in_place in reversed(made):
-            readers = ends.get(name, set())
+        for name, operation in reversed(made):
+            operands, readers = [var.name for var in operation[1]], ends.get(name, set())
             one = len(readers) == 1 and reads[name] == self.uses[name] and len(self.func_ir._definitions[name]) == 1
-            is_part = one and not in_place
+            is_part = one and operation[0] not in IN_PLACE
             if is_part and name not in inside:
                 found[name] = reads[name]
             for operand in operands:
                 ends.setdefault(operand, set()).update(readers if is_part else {name})
+            if not self._is_tame(operation) or (is_part and name in wild):
+                wild.update(operands)
             reads.update(operands)
-        return found
+        return found, set(found) - wild
 
     def _inside(self, block: Any) -> set[str]:
         """Temporaries that are used once, by another part of a statement in the same block."""
