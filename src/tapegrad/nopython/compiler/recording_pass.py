@@ -206,8 +206,8 @@ class _Folding:
     def _may_be_shared(self, node: Node, tree: _Tree, is_tame: bool) -> bool:
         """Whether a temporary may be a part of the statement that reads it.
 
-        It has few leaves, of which none is known to be an array already, and nothing cancels in it that meets something infinite: of
-        its partials by a leaf, or of its tangent. Zero times that is zero, and a sum of what cancels, each times that, is nan.
+        It has few leaves, none of which is known to be an array already, and nothing in it cancels that meets something infinite: not
+        its partials by a leaf, nor its tangent. Zero times that is zero, and a sum of what cancels, each times that, is nan.
         """
         firsts = self.reads.firsts(tree.leaves)
         if len(set(firsts)) > (SHARED_LEAVES if is_tame else 1) or max(_paths(node, firsts).values(), default=1) > 1:
