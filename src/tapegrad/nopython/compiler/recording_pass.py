@@ -206,7 +206,7 @@ class _Folding:
     def _may_be_shared(self, node: Node, tree: _Tree, is_tame: bool) -> bool:
         """Whether a temporary may be a part of the statement that reads it.
 
-        It has few leaves, none of which is known to be an array already, and nothing in it cancels that meets something infinite: not
+        It has few leaves, none of which is known to be an array already. Nothing in it cancels that meets something infinite: not
         its partials by a leaf, nor its tangent. Zero times that is zero, and a sum of what cancels, each times that, is nan.
         """
         firsts = self.reads.firsts(tree.leaves)
