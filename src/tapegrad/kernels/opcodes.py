@@ -6,6 +6,7 @@ import numpy as np
 
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine.layout import KERNEL_COUNT, UNIT
+from tapegrad.kernels.function_blocks import BLOCKS
 from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, RULES, Rule
 
@@ -37,8 +38,6 @@ MATH = [
     "copysign",
     "cos",
     "cosh",
-    "erf",
-    "erfc",
     "exp",
     "expm1",
     "fmod",
@@ -57,7 +56,7 @@ MATH = [
 ]
 
 # Functions of which NumPy has loops: partials on arrays call those, as values do. Exact ones are left to the compiler.
-FUNCTIONS = [name for name in MATH if name not in {"copysign", "erf", "erfc", "fmod", "hypot", "lgamma", "sqrt"}]
+FUNCTIONS = [name for name in MATH if name not in {"copysign", "fmod", "hypot", "lgamma", "sqrt"}]
 
 # Compiling regular expressions would take longer than all else here.
 _SPACES = str.maketrans(dict.fromkeys("()+-*/<>=!.,", " "))
@@ -104,6 +103,8 @@ EXACT = frozenset(["abs", "ceil", "copysign", "floor", "maximum", "minimum", "mu
 # What rule text may call in compiled code; Numba does not know `math.fmod`.
 COMPILABLE = frozenset(MATH).union(special.__all__, ["abs", "ceil", "floor", "remainder", "round", "trunc"]) - {"fmod"}
 
+OWN_BLOCKS = BLOCKS - {"remainder"}  # whose values NumPy has not
+
 HAS_SCALAR, HAS_EXACT, BY_NUMPY = 1 << 16, 1 << 17, 1 << 18
 
 
@@ -130,8 +131,8 @@ def has_staged_value(rule: Rule) -> bool:
     Not powers: NumPy's loop squares where the exponent has no stride, which it has in a block.
     """
     called = calls_in(rule.primal)
-    composed = not call_of(rule) or rule.name == "sigmoid"
-    return composed and not called <= EXACT and called <= EXACT.union(FUNCTIONS, ["sigmoid"]) - {"pow"}
+    composed = not call_of(rule) or rule.name == "sigmoid" or called <= OWN_BLOCKS
+    return composed and not called <= EXACT and called <= EXACT.union(FUNCTIONS, OWN_BLOCKS, ["sigmoid"]) - {"pow"}
 
 
 def is_numpys(rule: Rule) -> bool:
