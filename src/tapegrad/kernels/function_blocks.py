@@ -1,23 +1,20 @@
-"""Functions of rule text in vectors: which are written out where they are called, and which have a form of their own for blocks.
+"""Functions of rule text in vectors: which are written out where they are called, and which have a form for blocks.
 
-The second ones are quick for common arguments and go through the others one by one. Both have the bits of the function of one number.
+The second ones are quick for common arguments and go through the others one by one. Both have the bits of the function of a number.
 """
 
 from __future__ import annotations
 
-__all__ = ["BLOCKS", "BLOCK_TEXT", "BY_BITS", "WRITTEN_OUT"]
+__all__ = ["BLOCK_TEXT", "BY_BITS", "WRITTEN_OUT"]
 
 # Texts without a branch: a loop that calls them becomes vector instructions, if the compiler does not leave the call where it is.
 WRITTEN_OUT = frozenset([
-    "_cubes", "_erfinv_centre", "_near", "_tail", "_upper", "_zeta_of_three", "_zeta_of_two", "digamma_near", "erf", "erfc",
-    "erfinv_near", "logarithm", "ndtr", "tetragamma_near", "trigamma_near",
+    "_cubes", "_erfinv_centre", "_near", "_tail", "_times_power", "_upper", "_zeta_of_three", "_zeta_of_two", "digamma_near",
+    "erf", "erfc", "erfinv_near", "gelu_slope", "logarithm", "ndtr", "tetragamma_near", "trigamma_near",
 ])  # fmt: skip
 
 # What compiled code does among the bits of a number (`tapegrad.engine.memory`).
 BY_BITS = frozenset(["exponent_of", "two_to"])
-
-# Functions with a form for blocks: ``name_block(n, operands, out)``.
-BLOCKS = frozenset(["digamma", "erfinv", "polygamma", "remainder"])
 
 _OF_ONE = """
 @inline

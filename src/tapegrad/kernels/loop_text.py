@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tapegrad.engine.layout import BLOCK, ROOM_BLOCKS
-from tapegrad.kernels.function_blocks import BLOCKS
-from tapegrad.kernels.opcodes import FUNCTIONS, names_in
+from tapegrad.kernels.opcodes import BLOCKS, FUNCTIONS, names_in
 
 __all__ = ["loop_text", "two_ways"]
 

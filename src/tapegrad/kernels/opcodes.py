@@ -6,12 +6,11 @@ import numpy as np
 
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine.layout import KERNEL_COUNT, UNIT
-from tapegrad.kernels.function_blocks import BLOCKS
 from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, RULES, Rule
 
 __all__ = [
-    "BY_NUMPY", "FUNCTIONS", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "PRIMAL_LOOP", "SECOND_LOOPS", "USES",
+    "BLOCKS", "BY_NUMPY", "FUNCTIONS", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "PRIMAL_LOOP", "SECOND_LOOPS", "USES",
     "call_of", "calls_in", "compiled_forms", "has_staged_value", "has_value_loop", "is_compilable", "is_numpys", "is_quick",
     "names_in", "partial_texts", "rule_table",
 ]  # fmt: skip
@@ -103,7 +102,9 @@ EXACT = frozenset(["abs", "ceil", "copysign", "floor", "maximum", "minimum", "mu
 # What rule text may call in compiled code; Numba does not know `math.fmod`.
 COMPILABLE = frozenset(MATH).union(special.__all__, ["abs", "ceil", "floor", "remainder", "round", "trunc"]) - {"fmod"}
 
-OWN_BLOCKS = BLOCKS - {"remainder"}  # whose values NumPy has not
+# Functions with a form for blocks (`function_blocks`): ``name_block(n, operands, out)``. NumPy has no values of the first three.
+OWN_BLOCKS = frozenset(["digamma", "erfinv", "polygamma"])
+BLOCKS = OWN_BLOCKS | {"remainder"}
 
 HAS_SCALAR, HAS_EXACT, BY_NUMPY = 1 << 16, 1 << 17, 1 << 18
 

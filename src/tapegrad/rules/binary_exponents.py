@@ -20,7 +20,7 @@ def exponent_of(x: float) -> float:
 def logarithm(x: float) -> float:
     """Natural logarithm of a normal number below 1e300, without a branch.
 
-    Twice the inverse hyperbolic tangent of ``(m - 1) / (m + 1)`` for a fraction m around 1: at most 2e-16 off, or as much of the value.
+    Twice the inverse hyperbolic tangent of ``(m - 1) / (m + 1)`` for a fraction m around 1: 2e-16 off at most, or so much of it.
     """
     k = exponent_of(1.4142135623730951 * x)
     m = x * two_to(-k)

@@ -73,7 +73,10 @@ def _square_or_cube(x: float, n: float) -> float:
 
 
 def _zeta_of_two(x: float) -> float:
-    """Sum of ``(x + k)**-2`` over all ``k >= 0`` from `GAMMA_LEAST` to `GAMMA_LARGEST`: below 10 the first ten terms as one quotient."""
+    """Sum of ``(x + k)**-2`` over all ``k >= 0``, for x from `GAMMA_LEAST` to `GAMMA_LARGEST`.
+
+    Below 10 the first ten terms are two quotients.
+    """
     y = 1.0 if x >= 10.0 else x
     y2 = y * y
     d1 = y2 + y
@@ -197,5 +200,3 @@ def polygamma(n: float, x: float) -> float:
         total = _hurwitz_zeta(s, x)
     factorial = math.gamma(s)
     return total * factorial if odd else -total * factorial
-
-

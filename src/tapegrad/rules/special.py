@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 
-from tapegrad.rules.error_functions import erf, erfc, erfinv, ndtr
+from tapegrad.rules.error_functions import erf, erfc, erfinv, gelu_slope, ndtr
 from tapegrad.rules.gamma_functions import digamma, polygamma
 
 __all__ = [
-    "digamma", "erf", "erfc", "erfinv", "exp2", "fmax", "fmin", "logaddexp", "maximum", "minimum", "mul0", "ndtr", "polygamma",
-    "sigmoid", "sign", "sinc", "sinc_derivative", "where",
+    "digamma", "erf", "erfc", "erfinv", "exp2", "fmax", "fmin", "gelu_slope", "logaddexp", "maximum", "minimum", "mul0",
+    "ndtr", "polygamma", "sigmoid", "sign", "sinc", "sinc_derivative", "where",
 ]  # fmt: skip
 
 

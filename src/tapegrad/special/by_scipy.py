@@ -11,8 +11,10 @@ from typing import Any
 
 from tapegrad.arrays import dtypes
 from tapegrad.deferred import NamesOnDemand
+from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.numpy_protocol.protocols import ufunc_of_scipy
 from tapegrad.numpy_protocol.scipy_special import special
+from tapegrad.ops.elementwise import FORMS
 from tapegrad.recording.casting import cast
 from tapegrad.tensors.tensor import Tensor, as_operand
 
@@ -62,7 +64,7 @@ def _of_scipy(name: str) -> Callable[..., Any]:
         raise ModuleNotFoundError(f"tapegrad.special.{name} needs SciPy: pip install 'tapegrad[scipy]'", name="scipy") from missing
 
     ufunc, _ = DOCUMENTED[name]
-    return special(ufunc_of_scipy(ufunc))
+    return FORMS[OPCODES["_ndtr"]] if name == "ndtr" else special(ufunc_of_scipy(ufunc))
 
 
 def _evaluated(name: str, *operands: Any) -> Tensor:
