@@ -9,8 +9,9 @@ __all__ = ["BLOCK_TEXT", "BY_BITS", "WRITTEN_OUT"]
 
 # Texts without a branch: a loop that calls them becomes vector instructions, if the compiler does not leave the call where it is.
 WRITTEN_OUT = frozenset([
-    "_cubes", "_erfinv_centre", "_near", "_tail", "_times_power", "_upper", "_zeta_of_three", "_zeta_of_two", "digamma_near",
-    "erf", "erfc", "erfinv_near", "gelu_slope", "logarithm", "ndtr", "tetragamma_near", "trigamma_near",
+    "_cubes", "_erfinv_centre", "_half_turn", "_mills", "_near", "_tail", "_times_power", "_upper", "_zeta_of_three",
+    "_zeta_of_two", "digamma_near", "erf", "erfc", "erfinv_near", "gelu_slope", "inverse_mills_near", "log_ndtr_near",
+    "logarithm", "ndtr", "sinc_near", "sinc_slope_near", "tetragamma_near", "trigamma_near",
 ])  # fmt: skip
 
 # What compiled code does among the bits of a number (`tapegrad.engine.memory`).
@@ -33,7 +34,23 @@ def {name}_block(n, xs, out):
 BLOCK_TEXT = (
     _OF_ONE.format(name="erfinv", least="-ERFINV_NEAR", largest="ERFINV_NEAR")
     + _OF_ONE.format(name="digamma", least="GAMMA_LEAST", largest="GAMMA_LARGEST")
+    + _OF_ONE.format(name="inverse_mills", least="NDTR_LEAST", largest="1.7976931348623157e308")
+    + _OF_ONE.format(name="log_ndtr", least="NDTR_LEAST", largest="1.7976931348623157e308")
+    + _OF_ONE.format(name="sinc", least="-SINC_LARGEST", largest="SINC_LARGEST")
     + """
+@inline
+def sinc_derivative_block(n, orders, xs, out):
+    quick = True
+    for j in range(n):
+        quick &= (orders[j] == 1.0) & (abs(xs[j]) <= SINC_LARGEST)
+    if quick:
+        for j in range(n):
+            out[j] = sinc_slope_near(xs[j])
+    else:
+        for j in range(n):
+            out[j] = sinc_derivative(orders[j], xs[j])
+
+
 @inline
 def polygamma_block(n, orders, xs, out):
     first, second, quick = True, True, True

@@ -102,8 +102,8 @@ EXACT = frozenset(["abs", "ceil", "copysign", "floor", "maximum", "minimum", "mu
 # What rule text may call in compiled code; Numba does not know `math.fmod`.
 COMPILABLE = frozenset(MATH).union(special.__all__, ["abs", "ceil", "floor", "remainder", "round", "trunc"]) - {"fmod"}
 
-# Functions with a form for blocks (`function_blocks`): ``name_block(n, operands, out)``. NumPy has no values of the first three.
-OWN_BLOCKS = frozenset(["digamma", "erfinv", "polygamma"])
+# Functions with a form for blocks (`function_blocks`): ``name_block(n, operands, out)``. NumPy has no values of most.
+OWN_BLOCKS = frozenset(["digamma", "erfinv", "inverse_mills", "log_ndtr", "polygamma", "sinc", "sinc_derivative"])
 BLOCKS = OWN_BLOCKS | {"remainder"}
 
 HAS_SCALAR, HAS_EXACT, BY_NUMPY = 1 << 16, 1 << 17, 1 << 18

@@ -10,7 +10,7 @@ import math
 
 from tapegrad.rules.binary_exponents import logarithm, two_to
 
-__all__ = ["erf", "erfc", "erfinv", "gelu_slope", "ndtr"]
+__all__ = ["erf", "erfc", "erfinv", "gelu_slope", "inverse_mills", "log_ndtr", "ndtr"]
 
 
 def _tail(a: float, unit: float, weight: float, square: float, rest: float) -> tuple[float, float, float]:
@@ -93,11 +93,14 @@ def erfc(x: float) -> float:
 
 
 def ndtr(x: float) -> float:
-    """Standard normal distribution function, right to the last digits in both tails."""
+    """Standard normal distribution function, right to the last digits in both tails.
+
+    The root of two is rounded down here, with which the value at 0 is exact.
+    """
     a = abs(x)
     a = min(a, 39.0)
     head = (a + 6442450944.0) - 6442450944.0
-    tail, _, k = _tail(a, 1.4142135623730951, 0.7071067811865476, 0.5 * head * head, 0.5 * (a - head) * (a + head))
+    tail, _, k = _tail(a, 1.414213562373095, 0.7071067811865476, 0.5 * head * head, 0.5 * (a - head) * (a + head))
     lower = _times_power(tail, k)
     upper = 1.0 - lower
     return upper if x > 0.0 else lower
@@ -107,10 +110,58 @@ def gelu_slope(x: float) -> float:
     """Derivative of ``x * ndtr(x)``: `ndtr` and x times the density, of which the exponential is there already."""
     a = min(abs(x), 39.0)
     head = (a + 6442450944.0) - 6442450944.0
-    tail, density, k = _tail(a, 1.4142135623730951, 0.7071067811865476, 0.5 * head * head, 0.5 * (a - head) * (a + head))
+    tail, density, k = _tail(a, 1.414213562373095, 0.7071067811865476, 0.5 * head * head, 0.5 * (a - head) * (a + head))
     lower = _times_power(tail - 0.3989422804014327 * a * density, k)
     upper = 1.0 - lower
     return upper if x > 0.0 else lower
+
+
+NDTR_LEAST = -37.0
+
+
+def _mills(x: float) -> tuple[float, float, float]:
+    """Of a number's size a: its half square, the upper tail by ``exp(-a**2 / 2)``, and the tail, from -37 on."""
+    a = min(abs(x), 39.0)
+    head = (a + 6442450944.0) - 6442450944.0
+    tail, density, k = _tail(a, 1.414213562373095, 0.7071067811865476, 0.5 * head * head, 0.5 * (a - head) * (a + head))
+    return 0.5 * a * a, tail / density, _times_power(tail, k)
+
+
+def log_ndtr_near(x: float) -> float:
+    """`log_ndtr` from `NDTR_LEAST` on."""
+    square, ratio, lower = _mills(x)
+    upper = 1.0 - lower
+    above = logarithm(upper) + ((1.0 - upper) - lower) / upper  # with what the difference was rounded by
+    below = logarithm(ratio) - square
+    return above if x > 0.0 else below
+
+
+def _far(x: float) -> float:
+    """The ratio of the lower tail and the density times ``-x``, far below 0 (Abramowitz and Stegun 26.2.12)."""
+    r = 1.0 / (x * x)
+    return 1.0 - r * (1.0 - r * (3.0 - r * (15.0 - r * (105.0 - r * 945.0))))
+
+
+def log_ndtr(x: float) -> float:
+    """Logarithm of `ndtr`, without underflow."""
+    if x >= NDTR_LEAST:
+        return log_ndtr_near(x)
+    return -0.5 * x * x - math.log(-x) + (math.log(_far(x)) - 0.9189385332046727) if x == x else x
+
+
+def inverse_mills_near(x: float) -> float:
+    """`inverse_mills` from `NDTR_LEAST` on."""
+    _, ratio, lower = _mills(x)
+    below = 0.3989422804014327 / ratio
+    upper = below * lower / (1.0 - lower)
+    return upper if x > 0.0 else below
+
+
+def inverse_mills(x: float) -> float:
+    """The standard normal density by the distribution function: the derivative of `log_ndtr`."""
+    if x >= NDTR_LEAST:
+        return inverse_mills_near(x)
+    return -x / _far(x) if x == x else x
 
 
 def _erfinv_centre(t: float) -> float:

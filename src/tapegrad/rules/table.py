@@ -169,6 +169,10 @@ _OTHERS: tuple[Rule, ...] = (
     Rule("_gelu_tanh", X, "x * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) / 2.0", ("0.5 * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * (x * x) * x))) + mul0(0.5 * x * (1.0 - tanh(0.7978845608028654 * (x + 0.044715 * (x * x) * x)) * tanh(0.7978845608028654 * (x + 0.044715 * (x * x) * x))), 0.7978845608028654 * (1.0 + 0.134145 * (x * x)))",), (ANY,), "GeluBackward0", "`gelu` with a hyperbolic tangent in the place of the error function."),
     Rule("_angle", X, "where(x < 0.0, 3.141592653589793, where(x == x, 0.0, x))", ("0.0",), (ANY,), "AngleBackward0", "The angle of a number in the complex plane: pi where it is negative, else 0."),
     Rule("_ndtr", X, "ndtr(x)", ("0.3989422804014327 * exp(-0.5 * (x * x))",), (ANY,), "NdtrBackward0", "Standard normal distribution function."),
+    Rule("_scaled_softplus", XYW, "where(x * w > y, x, log1p(exp(minimum(x * w, y))) / w)", ("where(x * w > y, 1.0, sigmoid(x * w))", None, None), (ANY, (0.5, 1.0), (0.5, 2.0)), "SoftplusBackward0", "``log(1 + exp(w * x)) / w``, linear where ``w * x`` exceeds ``y``."),
+    Rule("_limited_logit", XY, "log(minimum(maximum(x, y), 1.0 - y) / (1.0 - minimum(maximum(x, y), 1.0 - y)))", ("where(x < y, 0.0, where(x > 1.0 - y, 0.0, 1.0 / (x * (1.0 - x))))", None), ((0.0, 1.0), (0.1, 0.2)), "LogitBackward0", "`logit` of ``x`` limited to the interval from ``y`` to ``1 - y``."),
+    Rule("_log_ndtr", X, "log_ndtr(x)", ("inverse_mills(x)",), (ANY,), "LogNdtrBackward0", "Logarithm of `_ndtr`, without underflow."),
+    Rule("_inverse_mills", X, "inverse_mills(x)", ("mul0(-z, x + z)",), (ANY,), "LogNdtrBackward0", "Derivative of `_log_ndtr`."),
     Rule("_gelu_slope", X, "gelu_slope(x)", ("mul0(2.0 - x * x, 0.3989422804014327 * exp(-0.5 * (x * x)))",), (ANY,), "GeluBackward0", "Derivative of `gelu`."),
 )
 # fmt: on
