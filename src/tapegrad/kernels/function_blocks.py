@@ -9,9 +9,9 @@ __all__ = ["BLOCK_TEXT", "BY_BITS", "WRITTEN_OUT"]
 
 # Texts without a branch: a loop that calls them becomes vector instructions, if the compiler does not leave the call where it is.
 WRITTEN_OUT = frozenset([
-    "_cubes", "_erfinv_centre", "_half_turn", "_mills", "_near", "_tail", "_times_power", "_upper", "_zeta_of_three",
-    "_zeta_of_two", "digamma_near", "erf", "erfc", "erfinv_near", "gelu_slope", "inverse_mills_near", "log_ndtr_near",
-    "logarithm", "ndtr", "sinc_near", "sinc_slope_near", "tetragamma_near", "trigamma_near",
+    "_cubes", "_erfinv_centre", "_falling", "_half_turn", "_mills", "_near", "_tail", "_times_power", "_upper",
+    "_zeta_of_three", "_zeta_of_two", "digamma_near", "erf", "erfc", "erfinv_near", "gelu_slope", "inverse_mills_near",
+    "log_ndtr_near", "logarithm", "mish_slope", "ndtr", "sinc_near", "sinc_slope_near", "tetragamma_near", "trigamma_near",
 ])  # fmt: skip
 
 # What compiled code does among the bits of a number (`tapegrad.engine.memory`).

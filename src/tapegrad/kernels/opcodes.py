@@ -10,9 +10,9 @@ from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, RULES, Rule
 
 __all__ = [
-    "BLOCKS", "BY_NUMPY", "FUNCTIONS", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "PRIMAL_LOOP", "SECOND_LOOPS", "USES",
-    "call_of", "calls_in", "compiled_forms", "has_staged_value", "has_value_loop", "is_compilable", "is_numpys", "is_quick",
-    "names_in", "partial_texts", "rule_table",
+    "BLOCKS", "BY_NUMPY", "FUNCTIONS", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "OWN_BLOCKS", "PRIMAL_LOOP",
+    "SECOND_LOOPS", "USES", "call_of", "calls_in", "compiled_forms", "has_staged_value", "has_value_loop", "is_compilable",
+    "is_numpys", "is_quick", "names_in", "partial_texts", "rule_table",
 ]  # fmt: skip
 
 OPCODES: dict[str, int] = {rule.name: number for number, rule in enumerate(RULES)}

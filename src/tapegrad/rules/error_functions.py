@@ -10,7 +10,7 @@ import math
 
 from tapegrad.rules.binary_exponents import logarithm, two_to
 
-__all__ = ["erf", "erfc", "erfinv", "gelu_slope", "inverse_mills", "log_ndtr", "ndtr"]
+__all__ = ["erf", "erfc", "erfinv", "gelu_slope", "inverse_mills", "log_ndtr", "mish_slope", "ndtr"]
 
 
 def _tail(a: float, unit: float, weight: float, square: float, rest: float) -> tuple[float, float, float]:
@@ -41,6 +41,13 @@ def _tail(a: float, unit: float, weight: float, square: float, rest: float) -> t
     u8 = u4 * u4
     c = 0.6859759668839708 * weight
     bend = u * weight * ((p + q * u4) + u8 * ((v + w * u4) + u8 * (y + z * u4)))
+    less_one, k = _falling(square, rest)
+    product = c + (c * less_one + (bend + bend * less_one))  # of c + bend and the exponential, rounded where it is small
+    return product / (a + 0.8 * unit), 1.0 + less_one, k
+
+
+def _falling(square: float, rest: float) -> tuple[float, float]:
+    """The exponential of ``-square - rest``, of which the second is small, by a power of two: less one; and the exponent."""
     k = (6755399441055744.0 - square * 1.4426950408889634) - 6755399441055744.0  # the nearest integer
     r = ((-square - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10) - rest
     r2 = r * r
@@ -48,8 +55,7 @@ def _tail(a: float, unit: float, weight: float, square: float, rest: float) -> t
     high = (0.0013888888917215586 + 0.00019841269874822307 * r) + (2.4801521293463862e-05 + 2.755725539833871e-06 * r) * r2
     high = high + (2.762008948195459e-07 + 2.5105217695684516e-08 * r) * (r2 * r2)
     less_one = r + r2 * (low + r2 * r2 * high)
-    product = c + (c * less_one + (bend + bend * less_one))  # of c + bend and the exponential, rounded where it is small
-    return product / (a + 0.8 * unit), 1.0 + less_one, k
+    return less_one, k
 
 
 def _times_power(x: float, k: float) -> float:
@@ -116,6 +122,18 @@ def gelu_slope(x: float) -> float:
     return upper if x > 0.0 else lower
 
 
+def mish_slope(x: float) -> float:
+    """Derivative of ``x * tanh(softplus(x))``, by the shares ``sigmoid(x)`` and ``sigmoid(-x)``."""
+    a = min(abs(x), 700.0)
+    less_one, k = _falling(a, 0.0)
+    e = _times_power(1.0 + less_one, k)
+    larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
+    share, rest = larger if x >= 0.0 else smaller, smaller if x >= 0.0 else larger
+    square = rest * rest
+    d = 1.0 + square
+    return (share * (1.0 + rest) + math.copysign(a, x) * share * (4.0 * square) / d) / d
+
+
 NDTR_LEAST = -37.0
 
 
@@ -131,9 +149,8 @@ def log_ndtr_near(x: float) -> float:
     """`log_ndtr` from `NDTR_LEAST` on."""
     square, ratio, lower = _mills(x)
     upper = 1.0 - lower
-    above = logarithm(upper) + ((1.0 - upper) - lower) / upper  # with what the difference was rounded by
-    below = logarithm(ratio) - square
-    return above if x > 0.0 else below
+    rest = ((1.0 - upper) - lower) / upper  # what the difference was rounded by
+    return logarithm(upper if x > 0.0 else ratio) + (rest if x > 0.0 else -square)
 
 
 def _far(x: float) -> float:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 
-from tapegrad.rules.error_functions import erf, erfc, erfinv, gelu_slope, inverse_mills, log_ndtr, ndtr
+from tapegrad.rules.error_functions import erf, erfc, erfinv, gelu_slope, inverse_mills, log_ndtr, mish_slope, ndtr
 from tapegrad.rules.gamma_functions import digamma, polygamma
 
 __all__ = [
     "digamma", "erf", "erfc", "erfinv", "exp2", "fmax", "fmin", "gelu_slope", "inverse_mills", "log_ndtr", "logaddexp",
-    "maximum", "minimum", "mul0", "ndtr", "polygamma", "sigmoid", "sign", "sinc", "sinc_derivative", "where",
+    "maximum", "minimum", "mish_slope", "mul0", "ndtr", "polygamma", "sigmoid", "sign", "sinc", "sinc_derivative", "where",
 ]  # fmt: skip
 
 
