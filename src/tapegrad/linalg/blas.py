@@ -65,7 +65,7 @@ def by_triangle(name: str, a: Array, b: Array, upper: bool, left: bool = True, u
     unit : bool
         Whether the diagonal are ones and not read.
     """
-    if not (a.shape[:-2] == b.shape[:-2] and a.dtype == b.dtype == np.float64 and b.size):
+    if not (a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2] and a.dtype == b.dtype == np.float64 and b.size):
         return None
     function = address_of(name)
     if not function:
