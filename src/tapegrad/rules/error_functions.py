@@ -124,7 +124,7 @@ def gelu_slope(x: float) -> float:
 
 def mish_slope(x: float) -> float:
     """Derivative of ``x * tanh(softplus(x))``, by the shares ``sigmoid(x)`` and ``sigmoid(-x)``."""
-    a = min(abs(x), 700.0)
+    a = min(abs(x), 750.0)  # beyond, the exponential is zero
     less_one, k = _falling(a, 0.0)
     e = _times_power(1.0 + less_one, k)
     larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
