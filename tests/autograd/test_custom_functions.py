@@ -951,3 +951,25 @@ def test_outputs_that_are_saved_by_a_function_with_several(x: Tensor) -> None:
     (first.sum() + 3.0 * second.sum()).backward()
     values = x.detach().numpy()
     np.testing.assert_allclose(x.grad.numpy(), np.exp(values) + 3.0 * np.cos(values))
+
+
+def test_a_large_gradient_belongs_to_the_function_that_was_given_it() -> None:
+    """It may be kept and written to, wherever it comes from; that of a sum is one number as long as nobody asks."""
+    kept: list[Tensor] = []
+
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        kept.append(g)
+        return g * 3.0
+
+    x = tg.ones(6000, requires_grad=True)
+    operation = function(lambda ctx, x: x * 3.0, backward)
+    for outer in (lambda y: y.sum(), lambda y: (y * 2.0).sum(), lambda y: (operation.apply(y) * y).sum()):
+        kept.clear()
+        x.grad = None
+        outer(operation.apply(x)).backward()
+        before = x.grad.numpy().copy()
+        for g in kept:
+            g.mul_(7.0)
+        np.testing.assert_array_equal(x.grad.numpy(), before)
+        (y,) = tg.autograd.grad(outer(operation.apply(x)), x)
+        np.testing.assert_array_equal(y.numpy(), before)

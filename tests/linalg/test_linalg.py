@@ -735,8 +735,22 @@ def test_factors_by_a_library_with_integers_of_32_bits(monkeypatch: pytest.Monke
     np.testing.assert_allclose(found[0], np.linalg.solve(a, b), rtol=1e-12, atol=1e-12)
     again = kept_factors.solved_again(found[1], b, False, True, True)
     np.testing.assert_allclose(again, np.linalg.solve(a.swapaxes(-1, -2), b), rtol=1e-12, atol=1e-12)
-    by_triangles = kept_factors.substituted_as_factors(np.triu(a), b)
+    by_triangles = kept_factors.substituted_as_factors(a, b, False)
     np.testing.assert_allclose(by_triangles, np.linalg.solve(np.triu(a), b), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("unit", [True, False])
+def test_batches_of_large_triangles_are_solved_as_each_of_them(left: bool, upper: bool, unit: bool) -> None:
+    a = array(2, 3, 20, 20) / 9.0 + np.eye(20)
+    b = array(2, 3, 20, 4) if left else array(2, 3, 4, 20)
+    for matrices in (a, a.swapaxes(-1, -2)):
+        found = substitution.substituted(matrices, b, upper, left, unit)
+        for place in np.ndindex(2, 3):
+            triangle = (np.triu if upper else np.tril)(matrices[place], (1 if upper else -1) * unit) + unit * np.eye(20)
+            product = triangle @ found[place] if left else found[place] @ triangle
+            np.testing.assert_allclose(product, b[place], rtol=1e-9, atol=1e-9)
 
 
 def test_what_is_not_a_large_triangle_is_not_taken_for_one() -> None:

@@ -228,3 +228,13 @@ def test_a_sum_with_a_product_is_computed_in_one_memory_that_is_nobody_elses(fun
     assert_same_bits(found.numpy(), a + (term if value == 1.0 else value * term))
     for t, before in zip((a, b, c), kept, strict=True):
         np.testing.assert_array_equal(t, before)
+
+
+@pytest.mark.parametrize("rows", [[1, 3, 1], [0], [], [-1, 2, 2, 2]], ids=str)
+def test_values_added_to_few_rows_have_the_bits_of_their_sums(rows: list[int]) -> None:
+    a, values = sample((60, 50), edges=True), sample((len(rows), 50), edges=True)
+    sums = np.zeros_like(a)
+    with np.errstate(all="ignore"):
+        np.add.at(sums, rows, values)
+        found = tg.index_put(tg.tensor(a), (tg.tensor(np.array(rows, np.int64)),), tg.tensor(values), accumulate=True)
+        assert_same_bits(found.numpy(), a + sums)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays import dtypes
-from tapegrad.arrays.memory_pool import owns_memory
+from tapegrad.arrays.memory_pool import large_empty, owns_memory
 from tapegrad.autograd.decoded_rows import arguments_of, as_float, dtype_of, reference_in, shape_of
 from tapegrad.autograd.messages import explain, saved_words_of
 from tapegrad.autograd.pass_state import Finished
@@ -97,7 +97,7 @@ def _host(state: Sweep, slot: int) -> None:
     form, size = words[at.DTYPE], words[at.SIZE]
     dimensions = ARGUMENTS + 2 * (words[at.NAME] >> 32)
     offset, bar, result = state.offsets.item(slot), state.bar, None
-    place, is_one_number = offset >> 2, offset & at.UNIFORM
+    place, is_one_number, is_ours = offset >> 2, offset & at.UNIFORM, True
     # Nothing here is tracked, so whether the thread records makes no difference.
     if form == SCALAR:
         g = make(bar.item(place), 0)
@@ -106,7 +106,12 @@ def _host(state: Sweep, slot: int) -> None:
         g = make(np.broadcast_to(bar[place : place + 1], words[dimensions : dimensions + (form >> 8)]), 0)
     elif slot in state.handed:
         g = make(state.handed.pop(slot), 0)
+    elif is_one_number and form & 255 == at.FLOAT64 and payload.runs_itself:
+        whole = large_empty(tuple(words[dimensions : dimensions + (form >> 8)]), dtypes.float64)
+        whole.fill(bar[place])
+        g = make(whole, 0)
     else:
+        is_ours = False
         flat: np.ndarray = bar[place : place + size]
         if form & 255 != at.FLOAT64:
             flat = bar[place : place + (size + 1) // 2].view(np.float32)[:size]
@@ -115,8 +120,8 @@ def _host(state: Sweep, slot: int) -> None:
             state.offsets[slot] = offset - at.UNIFORM
         g = make(flat if form == VECTOR else flat.reshape(words[dimensions : dimensions + (form >> 8)]), 0)
     if payload.runs_itself:  # custom functions, packed values
-        own = g._data
-        g = g if type(own) is float else make(own.copy(), 0)  # it may be kept
+        if not is_ours:
+            g = make(g._data.copy(), 0)  # it may be kept
         found = without_recording(payload.contributions, state, slot, (g,), state.is_wanted)
         to, cotangents = [argument.slot for argument, _ in found], [c for _, c in found]
         del found  # which would refer to cotangents that nobody else has

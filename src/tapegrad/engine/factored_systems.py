@@ -8,7 +8,19 @@ where the unknown matrix stands on the left.
 from math import exp, inf, log
 
 from tapegrad.compilation.jit import entry, inline
-from tapegrad.engine.memory import array_data, array_dimensions, call6, call7, call8, call10, call15, f64, i64
+from tapegrad.engine.memory import (
+    array_data,
+    array_dimensions,
+    array_rank,
+    array_size,
+    call6,
+    call7,
+    call8,
+    call10,
+    call15,
+    f64,
+    i64,
+)
 
 ORDER, COLUMNS, FAILURE, LETTER = range(4)  # places of numbers that LAPACK is given the addresses of
 AS_IT_IS, TRANSPOSED = 78, 84  # N and T
@@ -156,15 +168,21 @@ def invert_factored(getri, plu, ppivots, proom, length, pwords):
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64,int64)", nogil=True)
 def apply_triangle(function, px, pa, pwords, left, upper, transposed, unit):
-    """The product of a triangle and x, or the solution of its equations, in the place of x; both are in C order.
+    """The product of a triangle and x, or the solution of its equations, in the place of x, for each matrix of a batch.
 
-    The function is BLAS's ``dtrmm`` or ``dtrsm``. For Fortran everything is the other way round. There is room for eight words.
+    Both are in C order. The function is BLAS's ``dtrmm`` or ``dtrsm``. For Fortran everything is the other way round. There is
+    room for eight words.
     """
     words, at = i64(array_data(pwords), 8), array_data(pwords)
-    words[0], words[1], words[2] = array_dimensions(px)[1], array_dimensions(px)[0], array_dimensions(pa)[0]
+    last = array_rank(px) - 1
+    columns, rows, n = array_dimensions(px)[last], array_dimensions(px)[last - 1], array_dimensions(pa)[last]
+    words[0], words[1], words[2] = columns, rows, n
     words[3], words[4] = ON_THE_RIGHT if left else ON_THE_LEFT, LOWER_HALF if (upper != 0) != (transposed != 0) else UPPER_HALF
     words[5], words[6] = TRANSPOSED if transposed else AS_IT_IS, UNIT_DIAGONAL if unit else READ_DIAGONAL
     f64(at + 56, 1)[0] = 1.0
     a, x = array_data(pa), array_data(px)
-    call15(function, at + 24, at + 32, at + 40, at + 48, at, at + 8, at + 56, a, at + 16, x, at, 1, 1, 1, 1)
+    for _ in range(array_size(px) // max(rows * columns, 1)):
+        call15(function, at + 24, at + 32, at + 40, at + 48, at, at + 8, at + 56, a, at + 16, x, at, 1, 1, 1, 1)
+        a += 8 * n * n
+        x += 8 * rows * columns
     return 0

@@ -139,6 +139,31 @@ def fused(context, x, y, z):
     return number(number, number, number), generate
 
 
+@intrinsic
+def two_to(context, k):
+    """Two to the power of an integer from -1022 to 1023: added to a number of 53 bits, it stands in the last ones."""
+
+    def generate(context, builder, signature, arguments):
+        word, double = ir.IntType(64), ir.DoubleType()
+        shifted = builder.fadd(arguments[0], double(6755399441055744.0 + 1023.0))
+        return builder.bitcast(builder.shl(builder.bitcast(shifted, word), word(52)), double)
+
+    return types.float64(types.float64), generate
+
+
+@intrinsic
+def exponent_of(context, x):
+    """The integer power of two that a positive normal number is at least: its own bits become the last ones of a number of 53."""
+
+    def generate(context, builder, signature, arguments):
+        word, double = ir.IntType(64), ir.DoubleType()
+        bits = builder.lshr(builder.bitcast(arguments[0], word), word(52))
+        whole = builder.bitcast(builder.or_(bits, word(0x4330000000000000)), double)
+        return builder.fsub(whole, double(4503599627370496.0 + 1023.0))
+
+    return types.float64(types.float64), generate
+
+
 def _pointer(kind):
     @intrinsic
     def pointer(context, address):

@@ -13,6 +13,7 @@ from typing import Any
 
 from tapegrad.engine import ARRAY_SOURCES, LANE_SOURCES, LANES, LINEAR_SOURCES, SOURCES
 from tapegrad.engine.layout import KERNEL_COUNT
+from tapegrad.kernels.function_blocks import BLOCK_TEXT, BY_BITS, WRITTEN_OUT
 from tapegrad.kernels.loop_text import loop_text, two_ways
 from tapegrad.kernels.opcodes import (
     BY_NUMPY,
@@ -39,6 +40,9 @@ __all__ = ["array_source", "linear_source", "source", "whole_source"]
 
 PACKAGE = Path(__file__).parent.parent
 
+# Modules of `rules` whose functions compiled code has.
+FUNCTIONS_OF_RULES = ("binary_exponents", "error_functions", "gamma_functions", "special")
+
 HEADER = """import math
 from math import {math}
 
@@ -62,21 +66,6 @@ def remainder(x, y):
         return rest if rest != 0 else math.copysign(0.0, y)
     return x % y
 
-
-@inline
-def remainder_block(n, xs, ys, out):
-    quick = True
-    for j in range(n):
-        quick &= (abs(xs[j] / ys[j]) < 4503599627370496.0) & (abs(ys[j]) <= 1.7976931348623157e308)
-    if quick:
-        for j in range(n):
-            x, y = xs[j], ys[j]
-            rest = fused(-floor(x / y), y, x)
-            rest = rest + y if (rest < 0) != (y < 0) and rest != 0 else rest
-            out[j] = rest if rest != 0 else math.copysign(0.0, y)
-    else:
-        for j in range(n):
-            out[j] = remainder(xs[j], ys[j])
 """
 
 
@@ -231,11 +220,12 @@ def _body(path: Path) -> str:
 def source() -> str:
     """Text of the generated file."""
     folder = PACKAGE
-    special = ast.parse(_body(folder / "rules" / "special.py"))
+    special = ast.parse("\n".join(_body(folder / "rules" / f"{name}.py") for name in FUNCTIONS_OF_RULES))
+    special.body = [node for node in special.body if not (isinstance(node, ast.FunctionDef) and node.name in BY_BITS)]
     for node in special.body:
         if isinstance(node, ast.FunctionDef):
-            node.decorator_list.append(ast.Name("inline"))
-    parts = [HEADER.format(math=", ".join(MATH)), ast.unparse(ast.fix_missing_locations(special)), REMAINDER]
+            node.decorator_list.append(ast.Name("always_inline" if node.name in WRITTEN_OUT else "inline"))
+    parts = [HEADER.format(math=", ".join(MATH)), ast.unparse(ast.fix_missing_locations(special)), REMAINDER, BLOCK_TEXT]
     parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[:3]]
     parts += [_operators(), _scalar_partials(), _partial_block(), _value_block(), *map(_own_loops, RULES[COMMON:])]
     parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[3:]]

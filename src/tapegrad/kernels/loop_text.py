@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tapegrad.engine.layout import BLOCK, ROOM_BLOCKS
-from tapegrad.kernels.opcodes import FUNCTIONS, names_in
+from tapegrad.kernels.opcodes import BLOCKS, FUNCTIONS, names_in
 
 __all__ = ["loop_text", "two_ways"]
 
@@ -70,7 +70,7 @@ class _Staged(ast.NodeTransformer):
             distance = ast.unparse(ast.parse(f"-abs({x} - {y})", mode="eval"))
             rest = ast.unparse(self._value("log1p", [ast.unparse(self._value("exp", [distance]))]))
             return ast.parse(f"where({x} == {y}, {x} + 0.6931471805599453, maximum({x}, {y}) + {rest})", mode="eval").body
-        if node.func.id in FUNCTIONS or node.func.id == "remainder":
+        if node.func.id in FUNCTIONS or node.func.id in BLOCKS:
             return self._value(node.func.id, [ast.unparse(a) for a in node.args])
         return node
 
@@ -96,8 +96,8 @@ class _Staged(ast.NodeTransformer):
                 lines += loop_text(names_in(argument), argument, f"given{number}")
                 places.append(f"given{number}_at")
             lines += [f"value{k}_at = room_at + {8 * BLOCK * (2 + k)}", f"value{k}s = f64(value{k}_at, n)"]
-            if name == "remainder":
-                lines.append(f"remainder_block(n, f64({places[0]}, n), f64({places[1]}, n), value{k}s)")
+            if name in BLOCKS:
+                lines.append(f"{name}_block(n, {', '.join(f'f64({place}, n)' for place in places)}, value{k}s)")
                 continue
             word, is_binary = 2 * FUNCTIONS.index(name), len(arguments) - 1
             lines.append(

@@ -10,9 +10,9 @@ from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, RULES, Rule
 
 __all__ = [
-    "BY_NUMPY", "FUNCTIONS", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "PRIMAL_LOOP", "SECOND_LOOPS", "USES",
-    "call_of", "calls_in", "compiled_forms", "has_staged_value", "has_value_loop", "is_compilable", "is_numpys", "is_quick",
-    "names_in", "partial_texts", "rule_table",
+    "BLOCKS", "BY_NUMPY", "FUNCTIONS", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "OWN_BLOCKS", "PRIMAL_LOOP",
+    "SECOND_LOOPS", "USES", "call_of", "calls_in", "compiled_forms", "has_staged_value", "has_value_loop", "is_compilable",
+    "is_numpys", "is_quick", "names_in", "partial_texts", "rule_table",
 ]  # fmt: skip
 
 OPCODES: dict[str, int] = {rule.name: number for number, rule in enumerate(RULES)}
@@ -37,8 +37,6 @@ MATH = [
     "copysign",
     "cos",
     "cosh",
-    "erf",
-    "erfc",
     "exp",
     "expm1",
     "fmod",
@@ -57,7 +55,7 @@ MATH = [
 ]
 
 # Functions of which NumPy has loops: partials on arrays call those, as values do. Exact ones are left to the compiler.
-FUNCTIONS = [name for name in MATH if name not in {"copysign", "erf", "erfc", "fmod", "hypot", "lgamma", "sqrt"}]
+FUNCTIONS = [name for name in MATH if name not in {"copysign", "fmod", "hypot", "lgamma", "sqrt"}]
 
 # Compiling regular expressions would take longer than all else here.
 _SPACES = str.maketrans(dict.fromkeys("()+-*/<>=!.,", " "))
@@ -104,6 +102,10 @@ EXACT = frozenset(["abs", "ceil", "copysign", "floor", "maximum", "minimum", "mu
 # What rule text may call in compiled code; Numba does not know `math.fmod`.
 COMPILABLE = frozenset(MATH).union(special.__all__, ["abs", "ceil", "floor", "remainder", "round", "trunc"]) - {"fmod"}
 
+# Functions with a form for blocks (`function_blocks`): ``name_block(n, operands, out)``. NumPy has no values of most.
+OWN_BLOCKS = frozenset(["digamma", "erfinv", "inverse_mills", "log_ndtr", "polygamma", "sinc", "sinc_derivative"])
+BLOCKS = OWN_BLOCKS | {"remainder"}
+
 HAS_SCALAR, HAS_EXACT, BY_NUMPY = 1 << 16, 1 << 17, 1 << 18
 
 
@@ -130,8 +132,8 @@ def has_staged_value(rule: Rule) -> bool:
     Not powers: NumPy's loop squares where the exponent has no stride, which it has in a block.
     """
     called = calls_in(rule.primal)
-    composed = not call_of(rule) or rule.name == "sigmoid"
-    return composed and not called <= EXACT and called <= EXACT.union(FUNCTIONS, ["sigmoid"]) - {"pow"}
+    composed = not call_of(rule) or rule.name == "sigmoid" or called <= OWN_BLOCKS
+    return composed and not called <= EXACT and called <= EXACT.union(FUNCTIONS, OWN_BLOCKS, ["sigmoid"]) - {"pow"}
 
 
 def is_numpys(rule: Rule) -> bool:

@@ -54,9 +54,10 @@ def by_triangle(name: str, a: Array, b: Array, upper: bool, left: bool = True, u
     ----------
     name : {"dtrmm", "dtrsm"}
         Product or solution.
-    a : ndarray, shape (n, n)
+    a : ndarray, shape (..., n, n)
         Of which one triangle is read.
-    b : ndarray, shape (n, k) or (k, n)
+    b : ndarray, shape (..., n, k) or (..., k, n)
+        Of the same batch.
     upper : bool
         Which triangle.
     left : bool
@@ -64,13 +65,14 @@ def by_triangle(name: str, a: Array, b: Array, upper: bool, left: bool = True, u
     unit : bool
         Whether the diagonal are ones and not read.
     """
-    if not (a.ndim == b.ndim == 2 and a.dtype == b.dtype == np.float64 and b.size):
+    if not (a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2] and a.dtype == b.dtype == np.float64 and b.size):
         return None
     function = address_of(name)
     if not function:
         return None
-    turned = a.flags.f_contiguous
-    matrix = np.asarray(a.T if turned else a, order="C")
+    columns = a.T if a.ndim == 2 else a.swapaxes(-1, -2)
+    turned = columns.flags.c_contiguous
+    matrix = np.asarray(columns if turned else a, order="C")
     x, words = np.array(b, order="C"), np.empty(8, np.int64)
     ARRAY_KERNELS.apply_triangle(function, id(x), id(matrix), id(words), int(left), int(upper), int(turned), int(unit))
     return x

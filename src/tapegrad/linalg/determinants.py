@@ -119,7 +119,7 @@ def cofactors(A: Tensor, value: Tensor, factors: Sequence[Tensor] = ()) -> Tenso
     scaled = np.ldexp(data, scale)
     if _are_well_conditioned(scaled)[0] and (_has_all_digits(array_of(value)) or not _has_all_digits(_determinant((scaled,)))):
         exact = _column(value) * mT(inv(A))
-        if not A.requires_grad or _count_small(data) > _LARGEST_EXPANSION:
+        if not A.requires_grad or _count_small(_singular_values(data)) > _LARGEST_EXPANSION:
             return exact
         # Derivatives of the inverse would cancel; each element of its value is accurate.
         smooth = _cofactors_of_singular(A, data)
@@ -163,6 +163,8 @@ def _are_well_conditioned(data: Array, inverse: Array | None = None) -> tuple[Ar
             inverse = lapack.call(np.linalg.inv, (data,), {}) if inverse is None else inverse
             condition = np.abs(data).sum(-2).max(-1, initial=0.0) * np.abs(inverse).sum(-2).max(-1, initial=0.0)
     except np.linalg.LinAlgError:
+        if data.ndim == 2:
+            return np.asarray(False), None
         values = _singular_values(data)
         with quiet():
             condition = values[..., 0] / values[..., -1]
@@ -189,7 +191,7 @@ def _cofactors_of_singular(A: Tensor, data: Array) -> Tensor:
     n = data.shape[-1]
     left, values, right = decompose(np.linalg.svd, "linalg.det: The matrix has no singular value decomposition.", data)
     largest = values[0] if values[0] > 0.0 else values.dtype.type(1.0)
-    r = min(max(1, _count_small(data)), _LARGEST_EXPANSION)
+    r = min(max(1, _count_small(values)), _LARGEST_EXPANSION)
     if n > r and values[n - r - 1] <= n * np.finfo(data.dtype).eps * largest:
         return A * 0.0  # more than r singular values are zero: so are all derivatives of the determinant up to order r
     U = wrap(left[:, n - r :] * largest)
@@ -203,10 +205,9 @@ def _cofactors_of_singular(A: Tensor, data: Array) -> Tensor:
     return _column(det(M)) * (_column(small_det) * mT(inverse) + inner)
 
 
-def _count_small(data: Array) -> int:
+def _count_small(values: Array) -> int:
     """How many singular values of a matrix are much smaller than its largest."""
-    values = _singular_values(data)
-    return int(np.sum(values <= values[0] / np.sqrt(LARGEST_CONDITION[data.dtype.itemsize])))
+    return int(np.sum(values <= values[0] / np.sqrt(LARGEST_CONDITION[values.dtype.itemsize])))
 
 
 def _column(x: Tensor) -> Tensor:

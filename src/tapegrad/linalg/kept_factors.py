@@ -56,19 +56,24 @@ def solved_again(factors: Factors, b: Array, vector: bool, left: bool, transpose
     return x.reshape(b.shape)
 
 
-def substituted_as_factors(a: Array, b: Array) -> Array | None:
-    """Solutions with upper triangles, which have zeros below, as the second half of what `numpy.linalg.solve` does, to the bit.
+def substituted_as_factors(a: Array, b: Array, unit: bool) -> Array | None:
+    """Solutions with upper triangles as the second half of what `numpy.linalg.solve` does, to the bit.
 
-    Elimination changes nothing in a triangle of finite numbers without zeros on its diagonal. None for others, for small ones, and
-    where `factored_solution` has nothing.
+    Elements below are not read. Elimination changes nothing in a triangle of finite numbers without zeros on its diagonal. None
+    for others, for small ones, and where `factored_solution` has nothing.
     """
     n = a.shape[-1]
     if n < WORTH_A_CALL or not address_of("dgetrs") or not (a.dtype == b.dtype == np.float64) or not b.size:
         return None
     sides = _along(b, a.shape[:-2], 2)
-    if sides is None or not a.diagonal(0, -2, -1).all() or not math.isfinite(np.add.reduce(a, None)):
+    if sides is None or not (unit or a.diagonal(0, -2, -1).all()):
         return None
-    factors = np.ascontiguousarray(a.swapaxes(-1, -2)).reshape(-1, n, n)
+    factors = np.array(a.swapaxes(-1, -2), order="C").reshape(-1, n, n)
+    ARRAY_KERNELS.copy_triangles(id(factors), id(factors), n, n, 0, 0)
+    if unit:
+        factors.reshape(-1, n * n)[:, :: n + 1] = 1.0
+    if not math.isfinite(np.add.reduce(factors, None)):
+        return None
     pivots = np.zeros(factors.shape[:-1], np.int64)
     pivots.view(integers())[:, :n] = np.arange(1, n + 1)
     return solved_again((factors, pivots), sides, False, True, False)

@@ -51,13 +51,13 @@ def _by_halves(a: Array, b: Array, unit: bool, x: Array) -> None:
 
 
 def _back_substitution(a: Array, b: Array, unit: bool) -> Array:
+    found = substituted_as_factors(a, b, unit)
+    if found is not None:
+        return found
     a = upper_triangle(a)
     if unit and a.size:
         n = a.shape[-1]
         a.reshape(-1, n * n)[:, :: n + 1] = 1.0
-    found = substituted_as_factors(a, b)
-    if found is not None:
-        return found
     try:
         with quiet():
             solved: Array = lapack.call(np.linalg.solve, (a, b), {})
@@ -94,19 +94,10 @@ def substituted(a: Array, b: Array, upper: bool, left: bool = True, unit: bool =
     """
     if a.shape[-1] <= SMALL_TRIANGLE and a.dtype is FLOAT64 is b.dtype and a.shape[:-2] == b.shape[:-2]:
         return _by_rows(a, b, upper, left, unit)
-    if a.ndim == 2 and (unit or a.diagonal().all()):
+    if unit or a.diagonal(0, -2, -1).all():
         found = by_triangle("dtrsm", a, b, upper, left, unit)
         if found is not None:
             return found
-    elif a.ndim > 2 and a.shape[:-2] == b.shape[:-2] and (unit or a.diagonal(0, -2, -1).all()):
-        x = np.empty_like(b, order="C")
-        for place in np.ndindex(a.shape[:-2]):
-            found = by_triangle("dtrsm", a[place], b[place], upper, left, unit)
-            if found is None:
-                break
-            x[place] = found
-        else:
-            return x
     if left:
         return substitute(a, b, upper, unit)
     return substitute(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit).swapaxes(-1, -2)

@@ -214,7 +214,7 @@ def logit(x: Tensor, eps: float | None = None) -> Tensor:
     >>> tg.logit(tg.tensor([0.5, 1.0]), eps=0.1)
     tensor([0.0000, 2.1972])
     """
-    return _plain["logit"](x if eps is None else clamp(x, eps, 1.0 - eps))
+    return _plain["logit"](x) if eps is None else _plain["_limited_logit"](x, float(eps))
 
 
 def _fused(op: Structural, combine: Any, x: Tensor, tensor1: Any, tensor2: Any, value: float) -> Tensor:
@@ -329,9 +329,7 @@ def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """
     beta, threshold = _float("softplus", "beta", beta), _float("softplus", "threshold", threshold)
     if threshold != 20.0:
-        scaled = x * beta
-        low = _plain["log1p"](_plain["exp"](_plain["minimum"](scaled, threshold)))
-        return where(scaled > threshold, x, low / beta)
+        return _plain["_scaled_softplus"](x, threshold, beta)
     return _plain["softplus"](x) if beta == 1.0 else _plain["softplus"](x * beta) / beta
 
 

@@ -249,9 +249,26 @@ def increased_at(x: Tensor, places: Places, values: Tensor, op: Structural) -> T
         if data.size > SMALL and data.dtype is terms.dtype is dtypes.float64 and are_all_different(places.at):
             result, terms = np.add(data, 0.0, out=large_empty(data.shape, data.dtype)), contiguous(terms)
             ARRAY_KERNELS.add_elements(id(result), id(terms), id(places.at), places.inner)
+        elif data.dtype is terms.dtype is dtypes.float64 and _are_few(places, data.size):
+            result = np.add(data, 0.0, out=large_empty(data.shape, data.dtype))
+            _add_to_few(result, terms, places)
         else:
             result = data + sums_at(terms, places, data.shape)
     return apply(op, (x, values), result, places[1:], (make(places.at, 0),))
+
+
+def _are_few(places: Places, size: int) -> bool:
+    """Whether zeros and a sum of all elements of a large array would be most of the work of adding at places."""
+    return (
+        size > SMALL and 4 * places.at.size * places.inner < size and 32 * places.at.size < size and places.at.min(initial=0) >= 0
+    )
+
+
+def _add_to_few(result: Array, terms: Array, places: Places) -> None:
+    """Add at places what the terms of each sum to, as if it were added to zeros first."""
+    apart, numbers = np.unique(places.at, return_inverse=True)
+    sums = sums_at(terms, Places(numbers.reshape(-1), places.inner, places.shape), (apart.size * places.inner,))
+    ARRAY_KERNELS.add_elements(id(result), id(sums), id(apart), places.inner)
 
 
 def _increased_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -20,6 +20,7 @@ from tapegrad.kernels.opcodes import (
     EXACT,
     MATH,
     OPCODES,
+    OWN_BLOCKS,
     PRIMAL_LOOP,
     call_of,
     calls_in,
@@ -238,6 +239,7 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
     name, number = (f"loops_of_{rule.name}", PRIMAL_LOOP) if opcode >= COMMON else ("value_block", opcode)
     word, alone = KERNEL_WORDS[name], len(rule.args) == 1
     is_staged = has_staged_value(rule) and rule.name not in BY_LIBRARY
+    has_own_bits = calls_in(rule.primal) <= EXACT | OWN_BLOCKS  # then a few elements go one by one
 
     def forward(*operands: Any, out: Any = None) -> Any:
         loops = TAPE.kernel_table.item(word)
@@ -245,7 +247,7 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
             TAPE.need(name)
             loops = TAPE.kernel_table.item(word)
         x, functions, room = operands[0], 0, 0
-        if is_staged or x is out:
+        if (is_staged and not (has_own_bits and all(map(_is_few, operands)))) or x is out:
             functions, kept = functions_in(TAPE.kernel_table) if is_staged else 0, np.empty(BLOCK * (ROOM_BLOCKS + 1))
             room = kept.__array_interface__["data"][0]
         if alone and type(x) is np.ndarray and x.dtype == dtypes.float64 and x.flags.c_contiguous:
@@ -275,6 +277,10 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
         return out.astype(dtype, copy=False) if dtype in (dtypes.float32, dtypes.float16) else out
 
     return forward
+
+
+def _is_few(operand: Any) -> bool:
+    return type(operand) is float or operand.size <= 16
 
 
 def _stretched(operand: Any, shape: tuple[int, ...]) -> Any:

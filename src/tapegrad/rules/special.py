@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 
+from tapegrad.rules.error_functions import erf, erfc, erfinv, gelu_slope, inverse_mills, log_ndtr, mish_slope, ndtr
+from tapegrad.rules.gamma_functions import digamma, polygamma
+
 __all__ = [
-    "digamma", "erfinv", "exp2", "fmax", "fmin", "logaddexp", "maximum", "minimum", "mul0", "polygamma", "sigmoid", "sign", "sinc",
-    "sinc_derivative", "where",
+    "digamma", "erf", "erfc", "erfinv", "exp2", "fmax", "fmin", "gelu_slope", "inverse_mills", "log_ndtr", "logaddexp",
+    "maximum", "minimum", "mish_slope", "mul0", "ndtr", "polygamma", "sigmoid", "sign", "sinc", "sinc_derivative", "where",
 ]  # fmt: skip
 
 
@@ -70,161 +73,43 @@ def logaddexp(x: float, y: float) -> float:
     return x + math.log1p(math.exp(-d)) if d > 0.0 else y + math.log1p(math.exp(d))
 
 
-def _is_pole(x: float) -> bool:
-    """Whether a number is zero or a negative integer; those that an int64 cannot hold are."""
-    return x <= 0.0 and (x <= -4503599627370496.0 or x == math.floor(x))
+SINC_LARGEST = 1e15  # beyond, there is hardly an odd integer left between numbers
 
 
-def digamma(x: float) -> float:
-    """Logarithmic derivative of the gamma function.
-
-    Reflection for negative arguments, upward recurrence to 10, then the asymptotic series
-    (Abramowitz and Stegun 6.3.7, 6.3.5, 6.3.18); relative error a few units in the last place away from zeros.
-    """
-    if x == 0.0:
-        return -math.copysign(math.inf, x)
-    shift = 0.0
-    if x < 0.0:
-        if _is_pole(x):
-            return math.nan
-        fraction = x - math.floor(x)
-        shift = -math.pi / math.tan(math.pi * fraction)
-        x = 1.0 - x
-    while x < 10.0:
-        shift -= 1.0 / x
-        x += 1.0
-    if x == math.inf:
-        return x
-    r = 1.0 / (x * x)
-    series = r * (
-        1.0 / 12.0
-        - r * (1.0 / 120.0 - r * (1.0 / 252.0 - r * (1.0 / 240.0 - r * (1.0 / 132.0 - r * (691.0 / 32760.0 - r / 12.0)))))
-    )
-    return math.log(x) - 0.5 / x - series + shift
+def _half_turn(x: float) -> tuple[float, float]:
+    """The distance from the nearest integer n, which is exact, and ``(-1)**n``."""
+    n = (x + 6755399441055744.0) - 6755399441055744.0
+    half = 0.5 * n
+    odd = half - ((half + 6755399441055744.0) - 6755399441055744.0)
+    return x - n, 1.0 - 8.0 * (odd * odd)
 
 
-def _square_or_cube(x: float, n: float) -> float:
-    return x * x if n == 2.0 else x * x * x
+def sinc_near(x: float) -> float:
+    """`sinc` up to `SINC_LARGEST`, by a polynomial in the distance from the nearest integer."""
+    r, sign = _half_turn(x)
+    w = r * r
+    w2 = w * w
+    low = (-1.6449340668482264 + 0.8117424252833393 * w) + (-0.19075182412149644 + 0.02614784780555513 * w) * w2
+    high = (-0.0023460808954978212 + 0.00014842784157086 * w) + (-6.972100014912123e-06 + 2.450297703458085e-07 * w) * w2
+    value = 1.0 + w * (low + w2 * w2 * high)
+    far = sign * value * (r / (x if abs(x) > 0.5 else 1.0))
+    return value if abs(x) <= 0.5 else far
 
 
-def _hurwitz_zeta(s: float, x: float) -> float:
-    """Sum of ``(x + k)**-s`` over all ``k >= 0``: directly up to ``x + 12``, and the rest by Euler-Maclaurin.
-
-    Abramowitz and Stegun 23.2.16.
-    """
-    total = 0.0
-    while x < 12.0 + s:
-        if s <= 3.0:  # two terms at once: a division takes as long as ten products, and a power as five of them
-            first, second = _square_or_cube(x, s), _square_or_cube(x + 1.0, s)
-            total += (first + second) / (first * second)
-            x += 2.0
-        else:
-            total += math.pow(x, -s)
-            x += 1.0
-    term = 1.0 / _square_or_cube(x, s) if s <= 3.0 else math.pow(x, -s)
-    total += term * x / (s - 1.0) + 0.5 * term
-    # Bernoulli numbers B2, B4, ... over (2k)!, times s (s+1) ... (s+2k-2) x**(-s-2k+1)
-    rising = s / x
-    r = 1.0 / (x * x)
-    tail = rising / 12.0
-    rising *= (s + 1.0) * (s + 2.0) * r
-    tail -= rising / 720.0
-    rising *= (s + 3.0) * (s + 4.0) * r
-    tail += rising / 30240.0
-    rising *= (s + 5.0) * (s + 6.0) * r
-    tail -= rising / 1209600.0
-    rising *= (s + 7.0) * (s + 8.0) * r
-    tail += rising / 47900160.0
-    rising *= (s + 9.0) * (s + 10.0) * r
-    tail -= rising * 691.0 / 1307674368000.0
-    total += term * tail
-    return total
-
-
-def polygamma(n: float, x: float) -> float:
-    """Derivative of order `n` of `digamma`: ``(-1)**(n+1) * n! * zeta(n+1, x)``.
-
-    Abramowitz and Stegun 6.4.10. Negative arguments are carried up by the recurrence 6.4.6 of the same tables; far out, where
-    that would not end, the sum over all integers on both sides is known by the fraction alone.
-    """
-    if n == 0.0:
-        return digamma(x)
-    below_all_even = n < 9007199254740992.0
-    if n < 0.0 or n != n or (below_all_even and n != math.floor(n)):
-        return math.nan
-    odd = below_all_even and n - 2.0 * math.floor(n / 2.0) == 1.0
-    # At poles, seen from the right; and where the factorial overflows, and the sum would not end.
-    if n > 1000.0 or _is_pole(x):
-        return math.inf if odd else -math.inf
-    if x == math.inf:
-        return 0.0
-    s = n + 1.0
-    if x < -1000.0:
-        fraction = x - math.floor(x)
-        below = _hurwitz_zeta(s, 1.0 - fraction) - _hurwitz_zeta(s, 1.0 - x)
-        total = _hurwitz_zeta(s, fraction) + (below if odd else -below)
-    else:
-        total = _hurwitz_zeta(s, x)
-    factorial = math.gamma(s)
-    return total * factorial if odd else -total * factorial
-
-
-def _erfinv_centre(t: float) -> float:
-    """``erfinv(a) / a`` at ``t = -log(1 - a**2) - 3.125``, below 6.25 of that logarithm."""
-    u = t * t
-    even = ((-3.3795536525485224e-22 * u + 1.8739434875095462e-20) * u + 6.396664855709971e-19) * u - 1.226305743260548e-16
-    even = ((even * u + 6.525767922399858e-15) * u - 8.074665167507013e-14) * u - 1.2978692479994892e-11
-    even = ((even * u + 1.051223070748762e-09) * u - 2.907039074871087e-08) * u - 1.3654691764135042e-06
-    even = ((even * u + 0.0001867342080200925) * u - 0.006033670871426909) * u + 1.6536545626831027
-    odd = ((-1.9123778045391186e-23 * u + 4.357475280244854e-21) * u - 3.7848217521105335e-19) * u + 1.5992591736199305e-17
-    odd = ((odd * u - 4.417003393665373e-17) * u - 3.998852309540432e-14) * u + 2.6303859148085384e-12
-    odd = ((odd * u - 5.4142609576164565e-11) * u - 4.112661266924503e-09) * u + 4.234788178266526e-07
-    odd = ((odd * u - 1.3882523394637344e-05) * u - 0.0007407025341544301) * u + 0.2401581824255883
-    return even + t * odd
-
-
-def _erfinv_middle(t: float) -> float:
-    """The same at ``t = sqrt(-log(1 - a**2)) - 3.25``, from 2.5 to 4 of that root."""
-    u = t * t
-    even = ((7.602734181548034e-09 * u - 2.069721217948336e-08) * u - 2.4575721605517875e-07) * u + 1.4817686493076977e-06
-    even = ((even * u + 2.9325103785542764e-06) * u - 4.732066388775043e-05) * u + 2.4031510350318603e-05
-    even = ((even * u + 0.000953289341795833) * u + 0.002491442097947516) * u + 0.005370914553555193
-    even = even * u + 3.0838856104922208
-    odd = ((-1.4414402902576647e-09 * u - 1.1037793186805448e-08) * u + 1.2617019273822622e-07) * u - 2.3768438869458365e-08
-    odd = ((odd * u - 3.987383279152877e-06) * u + 1.2465490012885596e-05) * u + 6.828703766281446e-05
-    odd = ((odd * u - 0.00035503780550499826) * u - 0.001688275535921936) * u - 0.003751208508212327
-    odd = odd * u + 1.0052589676941652
-    return even + t * odd
-
-
-def _erfinv_end(t: float) -> float:
-    """The same at ``t = sqrt(-log(1 - a**2)) - 5.05``, up to the last float below 1."""
-    u = t * t
-    even = ((-8.833815860414354e-13 * u - 1.081294158446201e-11) * u + 6.725461472373095e-11) * u + 1.0606230814977225e-09
-    even = ((even * u + 5.7970895159121965e-09) * u + 2.1825643098280298e-08) * u + 2.0161809214857595e-07
-    even = ((even * u + 4.19385388531186e-06) * u + 7.12403154143952e-05) * u - 0.00016985809149326622
-    even = even * u + 4.90042105144364
-    odd = ((-5.496691902449169e-14 * u + 5.3292500401665336e-12) * u + 1.8703191663348743e-12) * u - 3.278452574000714e-10
-    odd = ((odd * u - 2.701867267986206e-09) * u - 1.1156911150704883e-08) * u - 5.495383011035073e-08
-    odd = ((odd * u - 9.070804711691369e-07) * u - 1.8374536903752086e-05) * u - 0.00020031200663240018
-    odd = odd * u + 1.0102850175977713
-    return even + t * odd
-
-
-def erfinv(x: float) -> float:
-    """Inverse of the error function.
-
-    Its ratio to `x` is smooth in ``-log(1 - x**2)``, and beyond 6.25 in the root of that: three polynomials, from interpolation at
-    Chebyshev's points with fifty digits, are right to 1e-16. Even and odd powers are two sums, which a processor adds up at once.
-    """
-    a = abs(x)
-    if not a < 1.0:
-        return math.copysign(math.inf, x) if a == 1.0 else math.nan
-    w = -math.log((1.0 - a) * (1.0 + a))
-    if w < 6.25:
-        return x * _erfinv_centre(w - 3.125)
-    root = math.sqrt(w)
-    return x * _erfinv_middle(root - 3.25) if root < 4.0 else x * _erfinv_end(root - 5.05)
+def sinc_slope_near(x: float) -> float:
+    """Its first derivative there: ``(cos(pi * x) - sinc(x)) / x``, and up to 1/2, where that would cancel, a polynomial."""
+    r, sign = _half_turn(x)
+    w = r * r
+    w2 = w * w
+    low = (-4.934802200544676 + 4.058712126416498 * w) + (-1.3352627688434533 + 0.23533063012962502 * w) * w2
+    high = (-0.025806888737756172 + 0.0019295562758921013 * w) + (-0.0001045665614038835 + 4.149571992124663e-06 * w) * w2
+    cosine = 1.0 + w * (low + w2 * w2 * high)
+    low = (-3.289868133696453 + 3.2469697011334144 * w) + (-1.1445109447324986 + 0.20918278254096154 * w) * w2
+    high = (-0.023460810348858812 + 0.0017811454504530497 * w) + (-9.766178318925702e-05 + 4.048171115128579e-06 * w) * w2
+    high = high - 1.27676626085718e-07 * (w2 * w2)
+    near = x * (low + w2 * w2 * high)
+    far = (sign * cosine - sinc_near(x)) / (x if abs(x) > 0.5 else 1.0)
+    return near if abs(x) <= 0.5 else far
 
 
 def sinc(x: float) -> float:
@@ -235,9 +120,11 @@ def sinc(x: float) -> float:
 def sinc_derivative(n: float, x: float) -> float:
     """Derivative of order `n` of `sinc`, with ``y = pi * x``.
 
-    Near 0 by the Taylor series, which loses few digits there; elsewhere by Leibniz's rule for the derivatives of
-    ``y * (sin(y) / y)``, a recurrence that is stable as long as ``abs(y) > n``.
+    The first two by polynomials; others near 0 by the Taylor series, which loses few digits there, and elsewhere by Leibniz's rule
+    for the derivatives of ``y * (sin(y) / y)``, a recurrence that is stable as long as ``abs(y) > n``.
     """
+    if abs(x) <= SINC_LARGEST and n <= 1.0:
+        return sinc_near(x) if n == 0.0 else sinc_slope_near(x)
     y = math.pi * x
     order = int(n)
     if abs(y) <= max(3.0, n):

@@ -141,7 +141,7 @@ _OTHERS: tuple[Rule, ...] = (
     Rule("digamma", X, "digamma(x)", ("polygamma(1.0, x)",), (POS,), "DigammaBackward0", "Derivative of `lgamma`."),
     Rule("polygamma", XY, "polygamma(x, y)", (None, "polygamma(x + 1.0, y)"), ((1.0, 1.0), POS), "PolygammaBackward0", "Derivative of order ``x`` (a number) of `digamma` at ``y``."),
     Rule("logit", X, "log(x / (1.0 - x))", ("where(x * (1.0 - x) < 0.0, sqrt(x * (1.0 - x)), 1.0 / (x * (1.0 - x)))",), ((0.1, 0.9),), "LogitBackward0", "Logarithm of the odds ``x / (1 - x)``, inverse of `sigmoid`."),
-    Rule("gelu", X, "0.5 * x * (1.0 + erf(0.7071067811865476 * x))", ("0.5 * (1.0 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(-0.5 * (x * x))",), (ANY,), "GeluBackward0", "Gaussian error linear unit."),
+    Rule("gelu", X, "x * ndtr(x)", ("gelu_slope(x)",), (ANY,), "GeluBackward0", "Gaussian error linear unit."),
     Rule("xlogy", XY, "where(x == 0.0, where(y == y, 0.0, y), x * log(y))", ("where(x == 0.0, where(y <= 0.0, 0.0, log(y)), log(y))", "x / y"), (ANY, POS), "XlogyBackward0", "``x * log(y)``, zero where ``x`` is zero."),
     Rule("lerp", XYW, "x + w * (y - x)", ("1.0 - w", "w", "y - x"), (ANY, ANY, BIT), "LerpBackward1 LerpBackward1 LerpBackward0", "Linear interpolation from ``x`` to ``y`` with weight ``w``."),
     Rule("fmod", XY, "fmod(x, y)", ("1.0", "-round((x - sign(x) * remainder(abs(x), abs(y))) / y)"), (ANY, POS), "FmodBackward1 FmodBackward1 FmodBackward0", "Remainder with the sign of the dividend.", True),
@@ -165,9 +165,16 @@ _OTHERS: tuple[Rule, ...] = (
     Rule("_rrelu", XY, "x * y", ("y", None), (ANY, POS), "RreluWithNoiseBackward0", "``x`` times a slope that was chosen for it."),
     Rule("_elu", XYW, "where(x <= 0.0, expm1(minimum(x, 0.0)) * y, x * w)", ("where(x <= 0.0, exp(where(x <= 0.0, x, 0.0)) * y, w)", None, None), (ANY, POS, POS), "EluBackward0", "``w * x`` where positive, else ``y * (exp(x) - 1)``."),
     Rule("_celu", XYW, "where(x <= 0.0, expm1(minimum(x, 0.0) * w) * y, x)", ("where(x <= 0.0, exp(where(x <= 0.0, x, 0.0) * w) * (y * w), 1.0)", None, None), (ANY, (2.0, 2.0), (0.5, 0.5)), "CeluBackward0", "``x`` where positive, else ``y * (exp(w * x) - 1)``."),
-    Rule("_mish", X, "x * tanh(logaddexp(x, 0.0))", ("tanh(logaddexp(x, 0.0)) + mul0(x * sigmoid(x), 1.0 - tanh(logaddexp(x, 0.0)) * tanh(logaddexp(x, 0.0)))",), (ANY,), "MishBackward0", "``x * tanh(softplus(x))``."),
+    Rule("_mish", X, "x * tanh(log1p(exp(x)))", ("mish_slope(x)",), (ANY,), "MishBackward0", "``x * tanh(softplus(x))``."),
     Rule("_gelu_tanh", X, "x * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) / 2.0", ("0.5 * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * (x * x) * x))) + mul0(0.5 * x * (1.0 - tanh(0.7978845608028654 * (x + 0.044715 * (x * x) * x)) * tanh(0.7978845608028654 * (x + 0.044715 * (x * x) * x))), 0.7978845608028654 * (1.0 + 0.134145 * (x * x)))",), (ANY,), "GeluBackward0", "`gelu` with a hyperbolic tangent in the place of the error function."),
     Rule("_angle", X, "where(x < 0.0, 3.141592653589793, where(x == x, 0.0, x))", ("0.0",), (ANY,), "AngleBackward0", "The angle of a number in the complex plane: pi where it is negative, else 0."),
+    Rule("_ndtr", X, "ndtr(x)", ("0.3989422804014327 * exp(-0.5 * (x * x))",), (ANY,), "NdtrBackward0", "Standard normal distribution function."),
+    Rule("_scaled_softplus", XYW, "where(x * w > y, x, log1p(exp(minimum(x * w, y))) / w)", ("where(x * w > y, 1.0, sigmoid(x * w))", None, None), (ANY, (0.5, 1.0), (0.5, 2.0)), "SoftplusBackward0", "``log(1 + exp(w * x)) / w``, linear where ``w * x`` exceeds ``y``."),
+    Rule("_limited_logit", XY, "log(minimum(maximum(x, y), 1.0 - y) / (1.0 - minimum(maximum(x, y), 1.0 - y)))", ("where(x < y, 0.0, where(x > 1.0 - y, 0.0, 1.0 / (x * (1.0 - x))))", None), ((0.0, 1.0), (0.1, 0.2)), "LogitBackward0", "`logit` of ``x`` limited to the interval from ``y`` to ``1 - y``."),
+    Rule("_log_ndtr", X, "log_ndtr(x)", ("inverse_mills(x)",), (ANY,), "LogNdtrBackward0", "Logarithm of `_ndtr`, without underflow."),
+    Rule("_inverse_mills", X, "inverse_mills(x)", ("mul0(-z, x + z)",), (ANY,), "LogNdtrBackward0", "Derivative of `_log_ndtr`."),
+    Rule("_mish_slope", X, "mish_slope(x)", ("mul0(4.0 * (sigmoid(-x) * sigmoid(-x)) * sigmoid(x) / ((1.0 + sigmoid(-x) * sigmoid(-x)) * (1.0 + sigmoid(-x) * sigmoid(-x))), 2.0 + x * (sigmoid(-x) - 2.0 * sigmoid(x) * (sigmoid(x) * (1.0 + sigmoid(-x)) / (1.0 + sigmoid(-x) * sigmoid(-x)))))",), (ANY,), "MishBackward0", "Derivative of `_mish`."),
+    Rule("_gelu_slope", X, "gelu_slope(x)", ("mul0(2.0 - x * x, 0.3989422804014327 * exp(-0.5 * (x * x)))",), (ANY,), "GeluBackward0", "Derivative of `gelu`."),
 )
 # fmt: on
 

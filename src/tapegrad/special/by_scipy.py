@@ -11,8 +11,10 @@ from typing import Any
 
 from tapegrad.arrays import dtypes
 from tapegrad.deferred import NamesOnDemand
+from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.numpy_protocol.protocols import ufunc_of_scipy
 from tapegrad.numpy_protocol.scipy_special import special
+from tapegrad.ops.elementwise import FORMS
 from tapegrad.recording.casting import cast
 from tapegrad.tensors.tensor import Tensor, as_operand
 
@@ -43,6 +45,8 @@ scaled_modified_bessel_k1 k1e ``exp(x)`` times `modified_bessel_k1`, which does 
 xlog1py xlog1py ``input * log1p(other)``, 0 where `input` is 0.
 zeta _zeta Hurwitz' zeta function: the sum of ``(k + other)**-input`` over all k from 0. It has a derivative by `other` alone.
 """
+# Those that are rules of the table, for tensors; arrays under a driver have SciPy's digits.
+RULES_OF = {"log_ndtr": "_log_ndtr", "ndtr": "_ndtr"}
 OF_TWO = ("gammainc", "gammaincc", "xlog1py", "zeta")
 
 
@@ -62,7 +66,7 @@ def _of_scipy(name: str) -> Callable[..., Any]:
         raise ModuleNotFoundError(f"tapegrad.special.{name} needs SciPy: pip install 'tapegrad[scipy]'", name="scipy") from missing
 
     ufunc, _ = DOCUMENTED[name]
-    return special(ufunc_of_scipy(ufunc))
+    return FORMS[OPCODES[RULES_OF[name]]] if name in RULES_OF else special(ufunc_of_scipy(ufunc))
 
 
 def _evaluated(name: str, *operands: Any) -> Tensor:

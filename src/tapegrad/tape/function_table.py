@@ -18,4 +18,4 @@ def functions_in(table: np.ndarray) -> int:
     if not table[FUNCTIONS_READY]:
         words = [word for name in FUNCTIONS for word in inner_loop(getattr(np, name))]
         table[-WORDS:], table[FUNCTIONS_READY] = words, int(all(words[::2]))
-    return int(table.ctypes.data + 8 * (len(table) - WORDS)) if table[FUNCTIONS_READY] else 0
+    return int(table.__array_interface__["data"][0]) + 8 * (len(table) - WORDS) if table[FUNCTIONS_READY] else 0

@@ -55,13 +55,18 @@ def call(context: Any, builder: Any, function: Any, *args: Any) -> Any:
 @functools.cache
 def _special(name: str) -> Any:
     """A function of `tapegrad.rules.special`, with those that it calls compiled."""
-    function = getattr(special, name)
-    space = vars(special)
-    called = [other for other in function.__code__.co_names if getattr(space.get(other), "__module__", "") == special.__name__]
+    return _with_called(getattr(special, name))
+
+
+@functools.cache
+def _with_called(function: Any) -> Any:
+    space = function.__globals__
+    called = {other: space.get(other) for other in function.__code__.co_names}
+    called = {other: found for other, found in called.items() if getattr(found, "__module__", "").startswith("tapegrad.rules.")}
     if not called:
         return function
-    space = space | {other: part(error_model="numpy")(_special(other)) for other in called}
-    return python_types.FunctionType(function.__code__, space, name)
+    space = space | {other: part(error_model="numpy")(_with_called(found)) for other, found in called.items()}
+    return python_types.FunctionType(function.__code__, space, function.__name__)
 
 
 class Writer(ast.NodeVisitor):
