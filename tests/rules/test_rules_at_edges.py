@@ -333,6 +333,12 @@ def test_polygamma_at_its_poles_is_infinite_as_seen_from_the_right(order: int) -
     np.testing.assert_array_equal(tg.polygamma(order, tg.tensor(poles)).numpy(), scipy.special.polygamma(order, poles))
 
 
+@each("x", [-1e-10, -1e-16, -1e-17, -1e-20, -1e-142, -1e-300])
+def test_digamma_just_below_zero_is_that_of_its_pole(x: float) -> None:
+    np.testing.assert_allclose(tg.digamma(tg.tensor(x)).item(), -1.0 / x - np.euler_gamma, rtol=1e-15)
+    np.testing.assert_allclose(tg.digamma(tg.tensor([x])).numpy(), [-1.0 / x - np.euler_gamma], rtol=1e-15)
+
+
 @each("x", [-1e16, -1e19, -1e300, -math.inf])
 def test_digamma_and_its_derivatives_at_integers_that_no_int64_holds(x: float) -> None:
     for point in (tg.tensor(x), tg.tensor([x])):

@@ -60,7 +60,7 @@ def digamma(x: float) -> float:
     if x < 0.0:
         if _is_pole(x):
             return math.nan
-        fraction = x - math.floor(x)
+        fraction = x - math.floor(x + 0.5)  # of either sign: just below an integer it is small, and not next to one
         shift = -math.pi / math.tan(math.pi * fraction)
         x = 1.0 - x
     if GAMMA_LEAST <= x <= GAMMA_LARGEST:
