@@ -59,7 +59,7 @@ def scaled_map(program, target, to_strides, to_offset, source, at_strides, at_of
 
 
 @inline
-def push_map(linear, program):
+def push_through_map(linear, program):
     """What a map contributes to the tangent of its row; the first one makes it."""
     row, argument = owner_of(linear, program.row), owner_of(linear, program.x)
     target, source, clear = row.tangents, argument.tangents, program.clear
@@ -101,7 +101,7 @@ def push_needed(linear):
         elif kind == MAP:
             program = linear.program[entry.program]
             if program.roles & TURNS:
-                push_map(linear, program)
+                push_through_map(linear, program)
 
 
 @inline
