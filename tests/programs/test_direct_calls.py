@@ -574,3 +574,19 @@ def test_large_matrices_are_written_where_they_are_returned(count: int) -> None:
         kept = bits(first)
         assert without_signs_of_zeros(run(p, other)) == without_signs_of_zeros(run(function, other))
         assert bits(first) == kept
+
+
+@pytest.mark.parametrize("argnums", [(0, 1), (1, 0)])
+def test_values_of_a_path_leave_its_gradients_in_a_tuple(argnums: tuple[int, int]) -> None:
+    p = tg.program(lambda x, y: (x * x * y).sum())
+    x, y = np.arange(3.0), np.ones(3)
+    both = tg.value_and_grad(p, argnums)
+    both(x, y)
+    for _ in range(5):
+        p(x, y)
+        p.compile()
+    assert p._direct["value", None].call is not None
+    found, expected = both(x, y)[1], tg.grad(p.function, argnums)(x, y)
+    assert len(found) == 2
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)

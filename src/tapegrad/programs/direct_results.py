@@ -62,7 +62,8 @@ class DirectResult:
         self.conditions: list[str] = []
         self.after: list[str] = []
         self.space: dict[str, Any] = {}
-        made = as_asked(trace.made, many)
+        # What the value belongs to is differentiated by several arguments, it may be, whose gradients come in a tuple.
+        made = trace.made if what == "value" else as_asked(trace.made, many)
         if made.arrays or made.inside:
             raise NotDirectError
         self._made = made

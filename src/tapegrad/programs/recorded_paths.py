@@ -168,7 +168,7 @@ def as_asked(made: Call, many: bool) -> Call:
     """A call with its gradients in a tuple, or without it for a single argument."""
     if made.many != many:
         node = made.structure
-        assert node is not None or many
+        assert many or (node is not None and len(node.children) == 1)
         made.structure = Node((), (0,), (node,)) if many else node.children[0]  # type: ignore[union-attr]
         made.many = many
     return made
