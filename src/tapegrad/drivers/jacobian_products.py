@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -228,7 +229,8 @@ def _pulling(made: Call, outputs: Outputs, derivative: Any, is_program: bool) ->
         if _are_tracked(given):
             pulled = look_up("drivers.recorded_products:recorded_product")(derivative, given, made.leaves, True)
             return made.finished([g if g._row else array_of(g) for g in pulled])
-        return made.finished(split(derivative.pull(as_column(made, given))[:, 0], made.leaves))
+        pulled = split(derivative.pull(as_column(made, given))[:, 0], made.leaves)
+        return made.finished([np.asarray(g, array_of(x).dtype) for g, x in zip(pulled, made.leaves, strict=True)])
 
     return product
 
@@ -245,14 +247,14 @@ def product_later(
     what : {"jvp", "vjp"}
     made : Call
         Whose structures and shapes are those of that call.
-    by_code : callable
-        Gives a product with one vector, or None.
+    by_code : KeptProducts
+        Gives a product with one vector, or None; and the derivative by rows, or None.
     """
     made = copy.copy(made)
     made.output = value
     name = "linearize" if what == "jvp" else "vjp"
     outputs = Outputs(made, name)
-    derivative = _LaterProducts(by_code, lambda: _by_rows(f, args, argnums, name, outputs.tensors))
+    derivative = _LaterProducts(by_code, name, functools.partial(_by_rows, f, args, argnums, name, outputs.tensors))
     return (_pushing if what == "jvp" else _pulling)(outputs.detached_from(made), outputs, derivative, True)
 
 
@@ -262,8 +264,8 @@ def _kept(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> tupl
     def finish(made: Call) -> Any:
         if made.products is not None:
             outputs = Outputs(made, name)
-            products = _LaterProducts(made.products, lambda: _by_rows(f, primals, range(len(primals)), name, outputs.tensors))
-            return outputs.detached_from(made), outputs, products, True
+            by_call = functools.partial(_by_rows, f, primals, range(len(primals)), name, outputs.tensors)
+            return outputs.detached_from(made), outputs, _LaterProducts(made.products, name, by_call), True
         if made.kept or name == "linearize":
             found = detached(made, name)
             return NotImplemented if found is None else (*found, made.kept)
@@ -277,10 +279,13 @@ def _kept(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> tupl
 
 
 class _LaterProducts:
-    """The derivative of a program's call: one vector is multiplied by machine code, several ones, and the other way, by rows."""
+    """The derivative of a program's call: one vector is multiplied by machine code, several ones, and the other way, by rows.
 
-    def __init__(self, by_code: Callable[[str, Any], Any], rows: Callable[[], Any]) -> None:
-        self._by_code, self._make = by_code, rows
+    These are the path's, or else of another call of the function, which may see something else by now.
+    """
+
+    def __init__(self, by_code: Any, name: str, by_call: Callable[[], Any]) -> None:
+        self._by_code, self._name, self._by_call = by_code, name, by_call
         self._rows: Any = None
 
     def push(self, columns: Any) -> Any:
@@ -296,7 +301,8 @@ class _LaterProducts:
         if found is not None:
             return found[:, None]
         if self._rows is None:
-            self._rows = self._make()
+            found = self._by_code.derivative(self._name)
+            self._rows = self._by_call() if found is None else found
         return (self._rows.push if what == "jvp" else self._rows.pull)(columns)
 
 

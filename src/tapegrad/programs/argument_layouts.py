@@ -159,10 +159,12 @@ class Layout:
         name = self._bound(text, kind)
         if isinstance(value, tuple):
             return self._add_all(value, name, range(len(value)), is_taken)
+        held = vars(value) if kind.__dictoffset__ else {}
         if kind.__dictoffset__:
-            self._ask(f"len({name}.__dict__) == {len(value.__dict__)}")
-        parts = [(getattr(value, field), f"{name}.{field}") for field in fields]
-        return all(self.add(part, place, is_taken) for part, place in parts)
+            self._ask(f"tuple(held_{name} := {name}.__dict__) == {self._named(tuple(held))}")
+        # What stands in the instance: a field that was deleted has its default in the class.
+        places = [f"held_{name}[{field!r}]" if field in held else f"{name}.{field}" for field in fields]
+        return all(self.add(getattr(value, field), place, is_taken) for field, place in zip(fields, places, strict=True))
 
     def _add_all(self, parts: Iterable[Any], name: str, keys: Iterable[Any], is_taken: bool) -> bool:
         return all(self.add(part, f"{name}[{key!r}]", is_taken) for part, key in zip(parts, keys, strict=True))

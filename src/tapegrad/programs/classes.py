@@ -6,7 +6,9 @@ import collections
 import types
 from typing import Any
 
-__all__ = ["fields_of", "is_of_python", "is_of_words", "parts_of"]
+from tapegrad.programs.names_in_code import is_installed_module
+
+__all__ = ["fields_of", "is_installed_class", "is_of_python", "is_of_words", "parts_of"]
 
 HEAP_TYPE = 1 << 9  # flag of classes that are made while a program runs
 WORD = tuple.__itemsize__
@@ -24,6 +26,11 @@ _TUPLE_GETTER = type(vars(collections.namedtuple("_Pair", "first"))["first"])
 def is_of_python(name: str, part: Any) -> bool:
     """Whether an attribute of a class is one that Python made."""
     return name in _OF_PYTHON or isinstance(part, (types.MemberDescriptorType, types.GetSetDescriptorType, _TUPLE_GETTER))
+
+
+def is_installed_class(kind: type) -> bool:
+    """Whether a class is of an installed package; what text defines in a namespace without a name has Python's."""
+    return is_installed_module(kind.__module__) and not (kind.__module__ == "builtins" and kind.__flags__ & HEAP_TYPE)
 
 
 def is_of_words(kind: type) -> bool:

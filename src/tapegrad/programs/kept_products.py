@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.derivatives import joined
+from tapegrad.drivers.derivatives import Derivative, detached, joined
 from tapegrad.drivers.direct import in_doubles
 from tapegrad.drivers.jacobian_products import product_later
 from tapegrad.drivers.leaves import Call, copied
@@ -45,6 +45,18 @@ class KeptProducts:
         trace.is_running = True
         try:
             return self._taken(self._fused.code.gradient(given))
+        finally:
+            trace.is_running = False
+
+    def derivative(self, name: str) -> Derivative | None:
+        """The derivative by rows of the path at these inputs, whatever the function sees by now; None if there is none."""
+        trace = self._trace
+        if trace.is_running:
+            return None
+        trace.is_running = True
+        try:
+            found = detached(trace.made, name) if trace.has_run(self._values) else None
+            return None if found is None else found[2]
         finally:
             trace.is_running = False
 

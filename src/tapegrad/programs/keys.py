@@ -17,7 +17,9 @@ from tapegrad.programs.surroundings import PLAIN, Arrays
 from tapegrad.programs.traces import Trace
 from tapegrad.tensors.tensor import FLOATS, Tensor
 
-__all__ = ["Paths", "Usual", "describe", "is_differentiable", "repeated"]
+__all__ = ["NOT_USUAL", "Paths", "Usual", "describe", "is_differentiable", "repeated"]
+
+NOT_USUAL = (list, bool, float)  # types of argnums without a hash, or that are no numbers of arguments but equal to some
 
 
 class Paths:
@@ -141,7 +143,7 @@ def describe(value: Any, parts: list[Any], values: list[Any], others: list[Any],
         return False
     elif is_taken_apart and (held := parts_of(value)) is not None:
         others.append(kind)  # whose functions may compute of them
-        parts.append(held[0])
+        parts += (held[0], tuple(getattr(value, "__dict__", ())))  # whose order a function may ask for
         return all(describe(part, parts, values, others, True) for part in held[1])
     else:
         others.append(value)

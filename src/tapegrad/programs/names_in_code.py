@@ -102,7 +102,9 @@ class NamesInCode:
 
     def of_module(self, module: types.ModuleType) -> list[str]:
         """Which names of a module the code may read."""
-        return all_of(module) if self.reads_attributes else [name for name in self.names if name in vars(module)]
+        if self.reads_attributes:
+            return all_of(module)
+        return [name for name in (*self.names, "__getattr__") if name in vars(module)]
 
     def of_installed(self, modules: Iterable[Any]) -> Iterator[tuple[dict[str, Any], str, Any]]:
         """Numbers, arrays and functions of installed modules, and of modules in these, that the code names."""
@@ -138,8 +140,8 @@ class NamesInCode:
 
 
 def all_of(module: types.ModuleType) -> list[str]:
-    """All names of a module but Python's own."""
-    return [name for name in vars(module) if not name.startswith("__")]
+    """All names of a module but Python's own, which finds others by the module's ``__getattr__``."""
+    return [name for name in vars(module) if not name.startswith("__") or name == "__getattr__"]
 
 
 def _with_parents(package: str) -> list[str]:

@@ -19,7 +19,7 @@ from tapegrad.programs.conditions import may_run
 from tapegrad.programs.direct_calls import direct_call
 from tapegrad.programs.fixed_numbers import has_fixed_numbers
 from tapegrad.programs.fused.kinds import LATER, kind_of
-from tapegrad.programs.keys import Usual
+from tapegrad.programs.keys import NOT_USUAL, Usual
 from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
 from tapegrad.programs.recorded_calls import are_alike
@@ -77,7 +77,7 @@ class Program(RecordedPaths):
         needs = needs if needs or finish is not None else "value"
         if self.check and type(needs) is tuple:
             needs = "rows"  # products come without the value that is compared
-        usual, given = (None, args) if kwargs or type(argnums) is list else self._usual_call(args, argnums, has_aux)
+        usual, given = (None, args) if kwargs or type(argnums) in NOT_USUAL else self._usual_call(args, argnums, has_aux)
         what, along = kind_of(needs)
         if usual is not None and (trace := usual.paths.first) and not trace.is_running and (trace.has_value or finish is not None):
             trace.is_running = True
@@ -103,7 +103,7 @@ class Program(RecordedPaths):
         paths = self._paths_of(key, objects, arrays)
         if paths is None:
             return None
-        if paths.first is not None and not kwargs and type(asked) is not list:
+        if paths.first is not None and not kwargs and type(asked) not in NOT_USUAL:
             self._note_usual((asked, has_aux), args, paths, many, key)
         if paths.refused:
             return None

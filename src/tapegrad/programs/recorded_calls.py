@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.autograd.sweep import check_saved
 from tapegrad.drivers.calling import refuse_written, take_apart
-from tapegrad.drivers.containers import flatten
+from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.leaves import Call, tensor_like
 from tapegrad.errors import OverwrittenError
 from tapegrad.numpy_arrays.array import Array, as_arrays
@@ -42,7 +42,8 @@ def recorded_call(
     made = Call()
     made.inside = made.arrays = False
     made.many = True
-    arguments = list(args)
+    # Containers of gradients are like copies: those that are given may have other attributes by the next call.
+    arguments = [_copied(value) if k in argnums else value for k, value in enumerate(args)]
     take_apart(made, arguments, argnums, "program", True)
     known: dict[int, Tensor] = {}
     for leaf in made.leaves:
@@ -89,6 +90,12 @@ def recorded_call(
         refuse_written(places.written, "program")
         recorder.refuse("a value left it as a number")
     return made, inputs
+
+
+def _copied(value: Any) -> Any:
+    """Containers like those in a value around the same numbers and arrays."""
+    held: list[Any] = []
+    return restore(flatten(value, held, [], ""), iter(held))
 
 
 def _check_overwritten(recorder: Recorder, output: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.programs.classes import is_of_python, is_of_words
+from tapegrad.programs.classes import is_installed_class, is_of_python, is_of_words
 from tapegrad.programs.names_in_code import NamesInCode, is_installed_module
 from tapegrad.programs.snapshots import MISSING, Snapshot, parts_in
 from tapegrad.programs.surroundings import MAPPINGS, PLAIN, Surroundings, held_in_cells, is_fixed, users_in
@@ -58,7 +58,7 @@ class _Contents:
         if isinstance(value, types.FunctionType):
             return self._add_function(value)
         if isinstance(value, type):
-            return is_installed_module(value.__module__) or self._add_class(value)
+            return is_installed_class(value) or self._add_class(value)
         if is_fixed(value) or kind is object:
             return True
         if hasattr(kind, "attributes_of_others"):
@@ -68,7 +68,10 @@ class _Contents:
             return self.add(value.func)
         parts = _parts_that_stay(value)
         if kind is functools.partial:
-            parts = [*(parts or ()), value.keywords]
+            is_same = "{0}.func is {1} and {0}.args is {2} and {0}.keywords is {3}"
+            self.snapshot.ask(is_same, value, value.func, value.args, value.keywords)
+            self._ask_of_attributes(value, vars(value))
+            parts = [*(parts or ()), value.keywords, *vars(value).values()]
         return self._add_instance(value) if parts is None else all(map(self.add, parts))
 
     def _add_program(self, program: Any) -> bool:
@@ -153,7 +156,7 @@ class _Contents:
 
     def _add_module(self, module: types.ModuleType, names: NamesInCode) -> bool:
         """What code names of a module of the user's; not what modules in it hold, nor what is found by text."""
-        for name in names.names:
+        for name in (*names.names, "__getattr__"):
             part = vars(module).get(name, MISSING)
             self.snapshot.ask_of_name(vars(module), name, part)
             if part is not MISSING and not self.add(part):
@@ -183,7 +186,7 @@ class _Contents:
 
     def _add_class(self, kind: type) -> bool:
         """A class of the user's, with its bases."""
-        if not is_installed_module(type(kind).__module__):
+        if not is_installed_class(type(kind)):
             return False
         found = self.snapshot
         found.ask("type({0}) is {1} and {0}.__bases__ is {2}", kind, type(kind), kind.__bases__)

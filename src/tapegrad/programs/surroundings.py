@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.frames import PACKAGE
-from tapegrad.programs.classes import is_of_python, is_of_words
+from tapegrad.programs.classes import is_installed_class, is_of_python, is_of_words
 from tapegrad.programs.names_in_code import NamesInCode, all_of, is_installed_file, is_installed_module
 from tapegrad.programs.snapshots import MISSING
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -65,7 +65,7 @@ def is_fixed(value: Any) -> bool:
     """Whether an object cannot change; classes of the user's may have attributes, and ufuncs of objects call Python functions."""
     if isinstance(value, np.ufunc):
         return value.ntypes > 1 or "O" not in value.types[0]
-    return isinstance(value, FIXED) and is_installed_module(type(value).__module__)
+    return isinstance(value, FIXED) and is_installed_class(type(value))
 
 
 class _View:
@@ -183,6 +183,9 @@ class Surroundings:
             yield from value.attributes_of_others().items()
         elif isinstance(value, functools.partial):
             yield from (("func", value.func), ("args", value.args), ("keywords", value.keywords))
+            yield from vars(value).items()
+            if type(value) is not functools.partial:
+                yield "class", type(value)
         elif isinstance(value, slice):
             yield from (("start", value.start), ("stop", value.stop), ("step", value.step))
         elif isinstance(value, types.ModuleType):
@@ -195,7 +198,7 @@ class Surroundings:
         elif isinstance(value, functools.cached_property):
             yield "func", value.func
         elif isinstance(value, type):
-            if not is_installed_module(value.__module__):
+            if not is_installed_class(value):
                 yield from (
                     (f"{value.__name__}.{name}", part) for name, part in vars(value).items() if not is_of_python(name, part)
                 )
@@ -300,4 +303,4 @@ def _is_installed(value: Any) -> bool:
 def _may_be_users(value: Any) -> bool:
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return True
-    return not is_installed_module((value if isinstance(value, type) else type(value)).__module__)
+    return not is_installed_class(value if isinstance(value, type) else type(value))
