@@ -173,3 +173,25 @@ def test_what_is_no_argnums_is_refused_by_programs_too(argnums: Any) -> None:
         p.compile()
     with pytest.raises(TypeError, match="argnums"):
         tg.grad(p, argnums)(X, W)
+
+
+@pytest.mark.parametrize("empty", [None, [], {"a": ()}], ids=repr)
+def test_programs_are_differentiated_by_containers_of_nothing(empty: Any) -> None:
+    def f(x: Any, d: Any) -> Any:
+        return (x * x).sum()
+
+    p = tg.program(f)
+    for _ in range(4):
+        assert tg.hessian(p, 1)(X, empty) == tg.hessian(f, 1)(X, empty)
+        assert tg.value_and_jacobian(p, 1)(X, empty) == tg.value_and_jacobian(f, 1)(X, empty)
+        p.compile()
+
+
+def test_results_have_no_attributes_that_others_were_given() -> None:
+    p = tg.program(lambda x: Data(x * x, x[0] * 2.0))
+    first = p(X)
+    first.name = "first"
+    for _ in range(5):
+        assert vars(p(X)).keys() == {"a", "b"}
+        p.compile()
+    assert p._direct["value", None].call is not None

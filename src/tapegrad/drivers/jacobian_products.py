@@ -254,8 +254,9 @@ def product_later(
     made.output = value
     name = "linearize" if what == "jvp" else "vjp"
     outputs = Outputs(made, name)
+    made = outputs.detached_from(made)
     derivative = _LaterProducts(by_code, name, functools.partial(_by_rows, f, args, argnums, name, outputs.tensors))
-    return (_pushing if what == "jvp" else _pulling)(outputs.detached_from(made), outputs, derivative, True)
+    return (_pushing if what == "jvp" else _pulling)(made, outputs, derivative, True)
 
 
 def _kept(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> tuple[Call, Outputs, Any, bool]:
@@ -264,8 +265,9 @@ def _kept(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> tupl
     def finish(made: Call) -> Any:
         if made.products is not None:
             outputs = Outputs(made, name)
+            own, products = outputs.detached_from(made), made.products
             by_call = functools.partial(_by_rows, f, primals, range(len(primals)), name, outputs.tensors)
-            return outputs.detached_from(made), outputs, _LaterProducts(made.products, name, by_call), True
+            return own, outputs, _LaterProducts(products, name, by_call), True
         if made.kept or name == "linearize":
             found = detached(made, name)
             return NotImplemented if found is None else (*found, made.kept)

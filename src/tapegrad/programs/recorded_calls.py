@@ -9,8 +9,8 @@ import numpy as np
 
 from tapegrad.autograd.sweep import check_saved
 from tapegrad.drivers.calling import refuse_written, take_apart
-from tapegrad.drivers.containers import flatten, restore
-from tapegrad.drivers.leaves import Call, tensor_like
+from tapegrad.drivers.containers import flatten
+from tapegrad.drivers.leaves import Call, copied, tensor_like
 from tapegrad.errors import OverwrittenError
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.classes import answering
@@ -43,12 +43,14 @@ def recorded_call(
     made.inside = made.arrays = False
     made.many = True
     # Containers of gradients are like copies: those that are given may have other attributes by the next call.
-    arguments = [_copied(value) if k in argnums else value for k, value in enumerate(args)]
+    arguments = [copied(value) if k in argnums else value for k, value in enumerate(args)]
     take_apart(made, arguments, argnums, "program", True)
     known: dict[int, Tensor] = {}
     for leaf in made.leaves:
         leaf.__class__ = Array
         register_new_leaf(leaf, meta_of(leaf)).of_call = True
+    if not made.leaves:
+        recorder.refuse("there is no number in what it is differentiated by")
     if np.float32 in made.kinds:  # which the key has by its value
         recorder.refuse("a number of float32 among its arguments")
     of_python: set[int] | None = None if is_fixed else set()
@@ -90,12 +92,6 @@ def recorded_call(
         refuse_written(places.written, "program")
         recorder.refuse("a value left it as a number")
     return made, inputs
-
-
-def _copied(value: Any) -> Any:
-    """Containers like those in a value around the same numbers and arrays."""
-    held: list[Any] = []
-    return restore(flatten(value, held, [], ""), iter(held))
 
 
 def _check_overwritten(recorder: Recorder, output: Any) -> None:
@@ -166,7 +162,7 @@ class Results:
         found: list[Any] = []
         own: list[Any] = []
         flatten(made.output, found, [], "")
-        self.structure = flatten(expected, own, [], "")
+        self.structure = flatten(copied(expected), own, [], "")  # the caller has these containers
         self.leaves: list[tuple[Tensor, Value, type]] = []
         for t, result in zip(found, own, strict=True):
             value = recorder.value_of(t) if isinstance(t, Tensor) else None
