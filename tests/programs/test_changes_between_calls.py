@@ -195,3 +195,16 @@ def test_results_have_no_attributes_that_others_were_given() -> None:
         assert vars(p(X)).keys() == {"a", "b"}
         p.compile()
     assert p._direct["value", None].call is not None
+
+
+@pytest.mark.parametrize("share", [np.shares_memory, np.may_share_memory])
+def test_functions_that_ask_whether_arguments_share_memory_are_called(share: Any) -> None:
+    def f(x: Any, y: Any) -> Any:
+        return (x * y).sum() * (2.0 if share(x, y) else 1.0)
+
+    p = tg.program(f)
+    for _ in range(4):
+        assert p(X, W) == f(X, W)
+        p.compile()
+    memory = np.linspace(0.5, 1.5, 8)
+    assert p(memory[:4], memory[2:6]) == f(memory[:4], memory[2:6])

@@ -40,6 +40,8 @@ from tapegrad.tensors.tracers import OF_SHAPES, WRITING
 
 __all__ = ["Recorder"]
 
+OF_MEMORY = frozenset([np.shares_memory, np.may_share_memory])
+
 
 class Recorder(Crossings):
     """The steps of one call.
@@ -133,6 +135,9 @@ class Recorder(Crossings):
     def computed(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Note a function of values, and values of arguments that went another way than as operands."""
         self._explained += 1
+        if function in OF_MEMORY:  # which runs have other than arguments
+            self.refuse(f"it asks by {function.__name__} whose memory arrays have")
+            return
         parts: list[tuple[tuple[int, ...], Any]] = []
         parts_of(result, (), parts)
         wanted: list[tuple[tuple[int, ...], Any]] = []
