@@ -208,3 +208,50 @@ def test_functions_that_ask_whether_arguments_share_memory_are_called(share: Any
         p.compile()
     memory = np.linspace(0.5, 1.5, 8)
     assert p(memory[:4], memory[2:6]) == f(memory[:4], memory[2:6])
+
+
+@dataclasses.dataclass
+class Body:
+    place: float
+
+
+SHARED: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
+    "lists": (lambda x, a, b: x[0] * a[0] * (2.0 if a is b else 3.0), (X, [1.0], [1.0]), (X, *[[1.0]] * 2)),
+    "dicts": (lambda x, a, b: x[0] * a["k"] * (2.0 if a is b else 3.0), (X, {"k": 1.0}, {"k": 1.0}), (X, *[{"k": 1.0}] * 2)),
+    "inner lists": (lambda x, a: x[0] * a[0][0] * (2.0 if a[0] is a[1] else 3.0), (X, [[1.0], [1.0]]), (X, [[1.0]] * 2)),
+    "dataclasses": (lambda a, b: a.place * (2.0 if a is b else 3.0), (Body(1.0), Body(2.0)), tuple([Body(1.0)] * 2)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_which_containers_are_one_is_looked_at(name: str) -> None:
+    f, apart, one = SHARED[name]
+    if name == "dataclasses":  # of which the second is an object, the same one in both
+        apart = (apart[0], one[1])
+    p = tg.program(f)
+    drivers, own = [p], [f]
+    if name != "dataclasses":
+        drivers, own = [p, tg.grad(p)], [f, tg.grad(f)]
+    for _ in range(5):
+        for run in drivers:
+            run(*apart)
+        p.compile()
+    assert p._direct["value", None].call is not None
+    for args in (one, apart, one):
+        for run, called in zip(drivers, own, strict=True):
+            np.testing.assert_array_equal(run(*args), called(*args))
+
+
+def test_calls_with_a_container_twice_are_run() -> None:
+    rows = [[1.0, 2.0]] * 2
+
+    def f(x: Any, a: Any, g: Any, h: Any) -> Any:
+        return g(x[0] * a[0][0]) * h(x[1] * a[1][1])
+
+    p = tg.program(f)
+    for _ in range(5):
+        assert p(X, rows, np.sin, np.sin) == f(X, rows, np.sin, np.sin)
+        assert p(X, [[1.0], [1.0, 2.0]], np.sin, np.sin) == f(X, rows, np.sin, np.sin)
+        p.compile()
+    assert len(p.traces) == 2
+    assert p._direct["value", None].call is not None

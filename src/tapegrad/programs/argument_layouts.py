@@ -52,6 +52,7 @@ class Layout:
         "_args",
         "_conditions",
         "_fixes",
+        "_held",
         "_inputs",
         "_take",
         "_vectors",
@@ -70,6 +71,7 @@ class Layout:
         self.kinds: list[Kind] = []
         self._conditions: list[str] = []
         self._inputs: list[str] = []
+        self._held: list[tuple[str, int]] = []  # lists, dicts and dataclasses, by name and identity
         self._take: Any = None
         self._vectors = 0
         # The arguments themselves may be changed meanwhile.
@@ -105,7 +107,7 @@ class Layout:
         if not vectors:
             return self
         behind = range(self.count, self.count + len(vectors))
-        found = layout_of([*self._args, *vectors], (*self._argnums, *behind), self._fixes)
+        found = layout_of([*self._args, *vectors], (*self._argnums, *behind), self._fixes, self.count)
         assert found is not None  # as the arguments themselves
         found._vectors = len(found.kinds) - len(self.kinds)
         return found
@@ -134,6 +136,8 @@ class Layout:
             return self._ask(f"type({text}) is {self._named(kind)} and {text} == {self._named(value)}")
         if kind in (tuple, list):
             name = self._bound(text, kind)
+            if kind is list:
+                self._held.append((name, id(value)))
             return self._ask(f"len({name}) == {len(value)}") and self._add_all(value, name, range(len(value)), is_taken)
         if kind is dict:
             return self._add_dict(value, text, is_taken)
@@ -149,6 +153,7 @@ class Layout:
         if not all(type(name) in NAMES for name in names):
             return False
         name, own = self._bound(text, dict), self._named(names)
+        self._held.append((name, id(value)))
         self.space |= {"same_object": operator.is_, "same_names": _same_names}
         self._ask(f"len({name}) == {len(value)} and (all(map(same_object, {name}, {own})) or same_names({name}, {own}))")
         return self._add_all(value.values(), name, names, is_taken)
@@ -159,6 +164,7 @@ class Layout:
         name = self._bound(text, kind)
         if isinstance(value, tuple):
             return self._add_all(value, name, range(len(value)), is_taken)
+        self._held.append((name, id(value)))
         held = vars(value) if kind.__dictoffset__ else {}
         if kind.__dictoffset__:
             self._ask(f"tuple(held_{name} := {name}.__dict__) == {self._named(tuple(held))}")
@@ -168,6 +174,16 @@ class Layout:
 
     def _add_all(self, parts: Iterable[Any], name: str, keys: Iterable[Any], is_taken: bool) -> bool:
         return all(self.add(part, f"{name}[{key!r}]", is_taken) for part, key in zip(parts, keys, strict=True))
+
+    def keep_apart(self) -> bool:
+        """Have lists, dicts and dataclasses be others than each other, and than objects; False if they are not."""
+        own = {id(one): one for one in self.objects if not isinstance(one, type)}
+        if len({one for _, one in self._held}.difference(own)) < len(self._held):
+            return False
+        names = [*(name for name, _ in self._held), *map(self._named, own.values())]
+        if self._held and len(names) > 1:
+            self._ask(f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}")
+        return True
 
     def _bound(self, text: str, kind: type) -> str:
         """A name for a container."""
@@ -186,10 +202,16 @@ class Layout:
         return name
 
 
-def layout_of(args: Sequence[Any], argnums: tuple[int, ...], fixes: bool = False) -> Layout | None:
-    """How arguments are arranged; None if there is something among them that no other one is to be like."""
+def layout_of(args: Sequence[Any], argnums: tuple[int, ...], fixes: bool = False, count: int | None = None) -> Layout | None:
+    """How arguments are arranged; None if there is something among them that no other one is to be like.
+
+    Behind the first `count` stand vectors, which the function does not get.
+    """
     found = Layout(args, argnums, fixes)
-    return found if all(found.add(value, f"args[{k}]", k in argnums) for k, value in enumerate(args)) else None
+    for k, value in enumerate(args):
+        if (k == count and not found.keep_apart()) or not found.add(value, f"args[{k}]", k in argnums):
+            return None
+    return found if count is not None or found.keep_apart() else None
 
 
 def _around(value: Any, inputs: Iterator[Any], is_taken: bool, fixes: bool) -> Any:

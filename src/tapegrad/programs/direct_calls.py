@@ -160,7 +160,7 @@ def _later(program: Any, usual: Any, trace: Trace, what: str, argnums: Any) -> L
     else:
         vectors, along = _vectors(trace, usual.many)
     like = [*map(_zero_of, usual.kinds), *vectors]
-    layout = layout_of(like, tuple(range(len(like))))
+    layout = layout_of(like, tuple(range(len(like))), count=len(usual.kinds))
     if layout is None:
         raise NotDirectError
     quick = _quick(made_code, usual.kinds, along)

@@ -10,7 +10,7 @@ from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.leaves import is_compiled, takes_tensors
 from tapegrad.programs.argument_layouts import layout_of
 from tapegrad.programs.fixed_numbers import FixedNumbers, has_fixed_numbers, with_numbers
-from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable, repeated
+from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable, repeated, shared
 from tapegrad.programs.live_arrays import LiveArrays, live_arrays
 from tapegrad.programs.quick_calls import Direct, kind_of_input
 from tapegrad.programs.snapshot_contents import snapshot_of
@@ -55,10 +55,12 @@ class KeyedPaths:
         others: list[Any] = []
         taken = _first_differentiable(args) if argnums is None else argnums
         parts += [type(args), len(args)]
-        if not all(describe(value, parts, values, others, k in taken) for k, value in enumerate(args)):
+        held: list[Any] = []
+        if not all(describe(value, parts, values, others, k in taken, held) for k, value in enumerate(args)):
             return None, [], [], []
-        if kwargs and not describe(kwargs, parts, values, others):
+        if kwargs and not describe(kwargs, parts, values, others, held=held):
             return None, [], [], []
+        one = shared([*held, *others])  # no part of what files of programs have
         live = self._live_values()
         kinds: list[Any] = []
         if not all(describe(value, kinds, values, others) for value in live):
@@ -74,6 +76,7 @@ class KeyedPaths:
                 self._forget_live()
                 return self._key(args, kwargs, argnums, has_aux)
             around = (*around, tuple(kinds))
+        around = (*around, one)
         parts.append(repeated([*values, *(array for _, array in arrays)]))
         rest = (tuple(parts), around, get_default_dtype(), has_aux)
         try:

@@ -17,7 +17,7 @@ from tapegrad.programs.surroundings import PLAIN, Arrays
 from tapegrad.programs.traces import Trace
 from tapegrad.tensors.tensor import FLOATS, Tensor
 
-__all__ = ["NOT_USUAL", "Paths", "Usual", "describe", "is_differentiable", "repeated"]
+__all__ = ["NOT_USUAL", "Paths", "Usual", "describe", "is_differentiable", "repeated", "shared"]
 
 NOT_USUAL = (list, bool, float)  # types of argnums without a hash, or that are no numbers of arguments but equal to some
 
@@ -109,6 +109,13 @@ def repeated(values: list[Any]) -> tuple[tuple[int, int], ...]:
     return tuple((k, arrays.index(one)) for k, one in enumerate(arrays))
 
 
+def shared(objects: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    """Which objects are one: a function may ask that of lists, dicts and others among its arguments too."""
+    places: dict[int, int] = {}
+    pairs = [(k, places.setdefault(id(one), k)) for k, one in enumerate(objects)]
+    return tuple([pair for pair in pairs if pair[0] != pair[1]])
+
+
 def memory_order(array: Any) -> tuple[Any, ...]:
     """What a copy of an array keeps of its strides."""
     flags = array.flags
@@ -117,13 +124,18 @@ def memory_order(array: Any) -> tuple[Any, ...]:
     return tuple(sorted(range(array.ndim), key=lambda k: -abs(array.strides[k])))
 
 
-def describe(value: Any, parts: list[Any], values: list[Any], others: list[Any], is_taken_apart: bool = False) -> bool:
+def describe(
+    value: Any, parts: list[Any], values: list[Any], others: list[Any], is_taken_apart: bool = False, held: list[Any] | None = None
+) -> bool:
     """Append the key of a value to a list, and inputs in it and objects to be looked into to others; False if a tensor is in it.
 
     Dataclasses and named tuples are objects, but where something is differentiated by them: there they are taken apart.
+    Containers other than tuples are appended to `held`; of tuples Python itself decides whether equal ones are one.
     """
     kind = type(value)
     parts.append(kind)
+    if held is not None and (kind is list or kind is dict):
+        held.append(value)
     if kind is np.ndarray:
         if value.dtype.kind not in "fiub":
             return False
@@ -135,16 +147,18 @@ def describe(value: Any, parts: list[Any], values: list[Any], others: list[Any],
         parts.append(repr(value))
     elif kind in (tuple, list):
         parts.append(len(value))
-        return all(describe(part, parts, values, others, is_taken_apart) for part in value)
+        return all(describe(part, parts, values, others, is_taken_apart, held) for part in value)
     elif kind is dict:
         parts.append(tuple((type(name), repr(name)) if type(name) in PLAIN else name for name in value))
-        return all(describe(part, parts, values, others, is_taken_apart) for part in value.values())
+        return all(describe(part, parts, values, others, is_taken_apart, held) for part in value.values())
     elif isinstance(value, (Tensor, np.ndarray)):
         return False
-    elif is_taken_apart and (held := parts_of(value)) is not None:
+    elif is_taken_apart and (apart := parts_of(value)) is not None:
         others.append(kind)  # whose functions may compute of them
-        parts += (held[0], tuple(getattr(value, "__dict__", ())))  # whose order a function may ask for
-        return all(describe(part, parts, values, others, True) for part in held[1])
+        if held is not None and not isinstance(value, tuple):
+            held.append(value)
+        parts += (apart[0], tuple(getattr(value, "__dict__", ())))  # whose order a function may ask for
+        return all(describe(part, parts, values, others, True, held) for part in apart[1])
     else:
         others.append(value)
     return True
