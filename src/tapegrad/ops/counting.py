@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -246,6 +247,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     data = array_of(x)
     if data.dtype.kind != "f":
         raise NotImplementedError(f"\"histc\" not implemented for '{type_name(data.dtype)}'; convert the tensor to a float dtype")
+    bins = operator.index(bins)
     if bins < 1:
         raise RuntimeError(f"torch.histc: bins must be > 0, but got {bins}")
     low, high = float(min), float(max)
