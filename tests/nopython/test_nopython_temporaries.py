@@ -181,6 +181,19 @@ def test_partials_that_cancel_do_not_meet_an_infinite_one_by_one() -> None:
     np.testing.assert_array_equal(recorded(f, np.ones(2), np.array([1.0, -2.0])).curve_along(), [0.0, -0.125])
 
 
+def test_tangents_that_cancel_through_another_temporary_do_not_meet_an_infinite_second_partial_one_by_one() -> None:
+    @numba.njit
+    def f(x):
+        s = 0.0
+        for i in range(len(x)):
+            size = abs(x[i])
+            t = size - x[i]
+            s += math.sqrt(t)
+        return s
+
+    np.testing.assert_array_equal(recorded(f, np.ones(2), np.array([1.0, -2.0])).curve_along(), [0.0, -0.125])
+
+
 def test_tangents_that_cancel_do_not_meet_an_infinite_second_partial_one_by_one() -> None:
     @numba.njit
     def f(x):

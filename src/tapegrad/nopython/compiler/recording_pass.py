@@ -62,6 +62,15 @@ def _paths(node: Node, firsts: tuple[int, ...]) -> Counter[Any]:
     return Counter(set(found)) if _is_monomial(node) else found
 
 
+def _paths_to_leaves(node: Node, firsts: tuple[int, ...]) -> Counter[Any]:
+    """The same for leaves alone, through all temporaries."""
+    found: Counter[Any] = Counter()
+    for part, count in _paths(node, firsts).items():
+        for leaf in _paths_to_leaves(part.node, firsts).elements() if isinstance(part, Shared) else (part,):
+            found[leaf] += count
+    return found
+
+
 class _Tree:
     """A statement in the making."""
 
@@ -210,7 +219,8 @@ class _Folding:
         its partials by a leaf, nor its tangent. Zero times that is zero, and a sum of what cancels, each times that, is nan.
         """
         firsts = self.reads.firsts(tree.leaves)
-        if len(set(firsts)) > (SHARED_LEAVES if is_tame else 1) or max(_paths(node, firsts).values(), default=1) > 1:
+        paths = (_paths if is_tame else _paths_to_leaves)(node, firsts)
+        if len(set(firsts)) > (SHARED_LEAVES if is_tame else 1) or max(paths.values(), default=1) > 1:
             return False
         for var in tree.leaves:
             found = guard(get_definition, self.func_ir, var)
