@@ -29,7 +29,7 @@ LEAVES, NODES = 16, 48  # a statement beyond that is cut in pieces: its row woul
 SHARING_LEAVES, SHARED_LEAVES = 6, 3
 # Rules whose second partials are finite where their values are.
 TAME = frozenset(["add", "sub", "mul", "neg", "square", "abs", "exp", "sin", "cos", "sinh", "cosh", "tanh", "atan"])
-# The same for derivatives that are infinite only where the value is, too.
+# Rules whose derivatives are infinite only where their values are, too.
 STEADY = TAME | {"div", "log", "log2", "log10", "log1p", "tan", "exp2", "expm1", "maximum", "minimum", "_alias"}
 
 UNARY = frozenset([operator.neg, operator.pos, operator.not_])
