@@ -155,7 +155,7 @@ def test_products_are_those_of_recordings_for_any_direction(f: Any) -> None:
     ("f", "rows"),
     [
         (rosenbrock, 4),
-        (nested, 8),
+        (nested, 16),
         (read_by_two, 13),
         (many_leaves, 2),
     ],
@@ -181,6 +181,19 @@ def test_partials_that_cancel_do_not_meet_an_infinite_one_by_one() -> None:
     np.testing.assert_array_equal(recorded(f, np.ones(2), np.array([1.0, -2.0])).curve_along(), [0.0, -0.125])
 
 
+def test_tangents_that_cancel_through_another_temporary_do_not_meet_an_infinite_second_partial_one_by_one() -> None:
+    @numba.njit
+    def f(x):
+        s = 0.0
+        for i in range(len(x)):
+            size = abs(x[i])
+            t = size - x[i]
+            s += math.sqrt(t)
+        return s
+
+    np.testing.assert_array_equal(recorded(f, np.ones(2), np.array([1.0, -2.0])).curve_along(), [0.0, -0.125])
+
+
 def test_tangents_that_cancel_do_not_meet_an_infinite_second_partial_one_by_one() -> None:
     @numba.njit
     def f(x):
@@ -188,6 +201,22 @@ def test_tangents_that_cancel_do_not_meet_an_infinite_second_partial_one_by_one(
         return t**1.5 + x[0] * x[1]
 
     np.testing.assert_array_equal(recorded(f, np.ones(2), np.ones(2)).curve_along(), [1.0, 1.0])
+
+
+def of_a_shared_root(x):
+    root = math.sqrt(x[0])
+    return root * x[1] - root * x[2]
+
+
+def of_a_shared_difference(x):
+    difference = x[1] - x[2]
+    return math.sqrt(x[0]) * difference
+
+
+@pytest.mark.parametrize("f", [of_a_shared_root, of_a_shared_difference])
+def test_changes_of_adjoints_that_cancel_do_not_meet_an_infinite_slope_one_by_one(f: Any) -> None:
+    x, v = np.array([0.0, 1.0, 1.0]), np.array([0.0, 1.0, 1.0])
+    np.testing.assert_array_equal(recorded(numba.njit(f), v, x).curve_along(), [0.0, 0.0, 0.0])
 
 
 def test_a_masked_branch_leaves_no_nan() -> None:

@@ -29,6 +29,8 @@ LEAVES, NODES = 16, 48  # a statement beyond that is cut in pieces: its row woul
 SHARING_LEAVES, SHARED_LEAVES = 6, 3
 # Rules whose second partials are finite where their values are.
 TAME = frozenset(["add", "sub", "mul", "neg", "square", "abs", "exp", "sin", "cos", "sinh", "cosh", "tanh", "atan"])
+# Rules whose derivatives are infinite only where their values are, too.
+STEADY = TAME | {"div", "log", "log2", "log10", "log1p", "tan", "exp2", "expm1", "maximum", "minimum", "_alias"}
 
 UNARY = frozenset([operator.neg, operator.pos, operator.not_])
 BINARY = frozenset([*COMPARISONS, *(f for f in RULE_OF if f in IN_PLACE.values())])
@@ -227,9 +229,17 @@ class _Folding:
             return rule == "div" or (type(constant.value) is int and constant.value >= 0)
         return rule in TAME
 
+    def _is_steady(self, operation: tuple[Any, list[Any], Any]) -> bool:
+        function = operation[0]
+        rule = RULE_OF.get(IN_PLACE.get(function, function))
+        return rule is None or rule in STEADY or self._is_tame(operation)
+
     def _shared(self, block: Any, inside: set[str]) -> tuple[dict[str, int], set[str]]:
         """The other temporaries that one statement of the same block alone reads, and how often; and those that only tame
         operations read on the way to it.
+
+        A statement with a slope that may be infinite at a finite value takes none: what an adjoint changes by may cancel before it
+        meets that slope, as `x - y` of `sqrt(z) * (x - y)` does along ``x = y``, and is a sum after it.
         """
         made = []
         for statement in block.body:
@@ -237,21 +247,25 @@ class _Folding:
             if operation is not None:
                 made.append((statement.target.name, operation))
         ends: dict[str, set[str]] = {}  # for what is read, the statements that it becomes a part of
+        steep: set[str] = set()
         wild: set[str] = set()
         reads: Counter[str] = Counter()
-        found = {}
+        found: dict[str, tuple[int, str]] = {}
         for name, operation in reversed(made):
             operands, readers = [var.name for var in operation[1]], ends.get(name, set())
             one = len(readers) == 1 and reads[name] == self.uses[name] and len(self.func_ir._definitions[name]) == 1
             is_part = one and operation[0] not in IN_PLACE
             if is_part and name not in inside:
-                found[name] = reads[name]
+                found[name] = reads[name], *readers
+            if not self._is_steady(operation):
+                steep.update(readers if is_part else {name})
             for operand in operands:
                 ends.setdefault(operand, set()).update(readers if is_part else {name})
             if not self._is_tame(operation) or (is_part and name in wild):
                 wild.update(operands)
             reads.update(operands)
-        return found, set(found) - wild
+        shared = {name: count for name, (count, end) in found.items() if end not in steep}
+        return shared, set(shared) - wild
 
     def _inside(self, block: Any) -> set[str]:
         """Temporaries that are used once, by another part of a statement in the same block."""
