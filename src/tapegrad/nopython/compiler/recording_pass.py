@@ -256,7 +256,7 @@ class _Folding:
             one = len(readers) == 1 and reads[name] == self.uses[name] and len(self.func_ir._definitions[name]) == 1
             is_part = one and operation[0] not in IN_PLACE
             if is_part and name not in inside:
-                found[name] = reads[name], *readers
+                found[name] = reads[name], min(readers)
             if not self._is_steady(operation):
                 steep.update(readers if is_part else {name})
             for operand in operands:
