@@ -199,3 +199,7 @@ def test_counted_elements_have_indices_that_begin_again_at_the_end() -> None:
     rows, columns = tg.unravel_index(tg.tensor([[0, 5], [7, -1]]), (2, 3))
     assert (rows.tolist(), columns.tolist()) == ([[0, 1], [0, 1]], [[0, 2], [1, 2]])
     assert [index.tolist() for index in tg.unravel_index(tg.tensor(3), 4)] == [3]
+
+
+def test_histc_takes_a_number_of_bins_that_is_a_tensor() -> None:
+    assert_values(tg.histc(tg.tensor([1.0, 2.0, 1.0]), tg.tensor(4), 0, 3), [0.0, 2.0, 1.0, 0.0])
