@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import time
+import threading
 from itertools import product
 from typing import Any
 
@@ -17,6 +17,7 @@ from random_expressions import moved, points, random_function
 from rule_samples import PUBLIC
 
 import tapegrad as tg
+from tapegrad.programs.fused import background
 from tapegrad.programs.fused.machine_code import text_of
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -3.5, 1e-300, 1e300, math.inf, -math.inf, math.nan, 25.0]
@@ -273,13 +274,31 @@ def test_paths_that_run_often_get_machine_code_by_themselves() -> None:
     run = tg.value_and_grad(program)
     x = np.linspace(0.0, 1.0, 20_000)
     expected = run(x)[1]
-    for _ in range(100_000):
+    for _ in range(20_000):
         run(x)
         if program.traces[0]["machine code"].startswith("machine code"):
             break
-        time.sleep(1e-4)
     assert program.traces[0]["machine code"].startswith("machine code")
     assert run(x)[1].tobytes() == expected.tobytes()
+
+
+def test_callers_give_way_to_the_thread_that_compiles_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one that never waits may keep it from the interpreter for seconds."""
+    pauses: list[None] = []
+    run, x = tg.value_and_grad(tg.program(lambda x: (np.exp(-x) * x).sum())), np.linspace(0.0, 1.0, 20_000)
+    monkeypatch.setattr(background, "give_way", lambda: pauses.append(None))
+    held, ended = threading.Event(), threading.Event()
+    background.compile_later(held.wait)
+    try:
+        for _ in range(100_000):
+            run(x)
+            if pauses:
+                break
+    finally:
+        held.set()
+        background.compile_later(ended.set)
+        assert ended.wait(60.0)
+    assert pauses
 
 
 def test_no_machine_code_where_none_is_wanted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -73,8 +74,12 @@ class FusedPath:
     def ran(self) -> None:
         """Count a run of the steps; when there were enough, the code is made meanwhile."""
         self._patience -= 1
-        if self._patience < 0 and not self.refused:
-            self._patience = float("inf")
+        if self._patience == math.inf:
+            from tapegrad.programs.fused.background import give_way
+
+            give_way()
+        elif self._patience < 0 and not self.refused:
+            self._patience = math.inf
             from tapegrad.programs.fused.background import compile_later
 
             compile_later(self.compile)
