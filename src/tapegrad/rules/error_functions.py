@@ -1,7 +1,7 @@
 """The error function and its kin: texts without branches, which a compiler makes vector instructions of.
 
 The C library's take 10 ns an element, most of it in branches that random arguments take at random. These take 3 and are right to
-two units of the last digit. Loops over blocks and numbers by themselves have the same bits: it is one text.
+three units of the last digit. Loops over blocks and numbers by themselves have the same bits: it is one text.
 """
 
 from __future__ import annotations
