@@ -102,7 +102,7 @@ def _values_of_options(self: Any) -> dict[str, Any]:
 
 _refresh = BaseContext.refresh
 _known: dict[int, int] = {}
-_room = 10_000_000  # objects that may be left where they are: not 2 GB
+_room = 5_000_000  # objects that may be left where they are: 1 GB
 
 
 def _registered(context: Any) -> int:
