@@ -7,9 +7,9 @@ from typing import Any
 import tapegrad as tg
 
 
-def fast(function: Any, *arguments: Any, driver: Any = None) -> Any:
-    """A program with ``fast=True``, or what a driver makes of it, with machine code."""
-    program = tg.program(function, fast=True)
+def with_code(function: Any, *arguments: Any, driver: Any = None, is_fast: bool = False) -> Any:
+    """A program, or what a driver makes of it, with machine code."""
+    program = tg.program(function, fast=is_fast)
     run = program if driver is None else driver(program)
     run(*arguments)
     program.compile()
@@ -17,6 +17,11 @@ def fast(function: Any, *arguments: Any, driver: Any = None) -> Any:
     run(*arguments)
     assert "machine code, made" in program.traces[0]["machine code"], program.explain()
     return run
+
+
+def fast(function: Any, *arguments: Any, driver: Any = None) -> Any:
+    """One with ``fast=True``."""
+    return with_code(function, *arguments, driver=driver, is_fast=True)
 
 
 def compiled(function: Any, *arguments: Any, argnums: Any = 0) -> tuple[Any, Any]:

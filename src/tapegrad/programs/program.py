@@ -359,8 +359,8 @@ def program(
     threads : int
         In how many threads `map` computes points; results do not depend on it.
     fast : bool
-        Whether machine code may round otherwise than NumPy does: a product and a sum in one operation, products of matrices by its
-        own code, sines, cosines and hyperbolic tangents of arrays within two units. Results then depend on when there is code.
+        Whether machine code may round otherwise than NumPy does: a product and a sum in one operation, sines, cosines and
+        hyperbolic tangents of arrays within two units. Results then depend on when there is code.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Products of matrices: calls of the loop of NumPy's `matmul`, which knows BLAS, or tiles where last digits may be others."""
+"""Products of matrices: in registers where they stand in the caches, else by the loop of NumPy's `matmul`, which knows BLAS."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def product_code(group: Group, given: Places) -> tuple[list[str], set[str]]:
     of_z = _two(effect.strides, len(graph.spaces[left]), len(graph.spaces[right]))
     lines = Lines()
     pointers = [lines.element(*given.pointer(buffer, offset), is_single) for buffer, offset, _ in places]
-    if graph.fast and has_tiles(rows, inner, columns, of_y[1], of_z[1]):
+    if has_tiles(rows, inner, columns, of_y, of_z[1]):
         x, y, z = map(Matrix, pointers, *zip(of_x, of_y, of_z, strict=True))
         product_in_tiles(lines, x, y, z, (rows, inner, columns), is_single)
         return lines.lines, lines.declared
