@@ -24,7 +24,7 @@ Story = Callable[[], tuple[Callable[[Any], Any], Change]]
 def bits(value: Any) -> Any:
     """Types, shapes and bytes of all that a container holds."""
     found: list[Any] = []
-    structure = flatten(value, found, [], "")
+    structure = flatten(value, found)
     return _types(structure), [(type(x), np.shape(x), np.asarray(x).dtype, (np.asarray(x) + 0.0).tobytes()) for x in found]
 
 
@@ -489,7 +489,7 @@ def test_large_arrays_of_the_closure_beside_containers() -> None:
 def flat(value: Any) -> list[Any]:
     """What a container holds."""
     found: list[Any] = []
-    flatten(value, found, [], "")
+    flatten(value, found)
     return found
 
 

@@ -51,7 +51,7 @@ def compiled(driver: Any, function: Callable[..., Any], *arguments: Any) -> Any:
 
 def parts(value: Any) -> list[Any]:
     found: list[Any] = []
-    flatten(value, found, [], "")
+    flatten(value, found)
     return found
 
 

@@ -32,7 +32,7 @@ OF_ONE = {
 
 def parts(value: Any) -> list[Any]:
     found: list[Any] = []
-    flatten(value, found, [], "")
+    flatten(value, found)
     return found
 
 

@@ -143,7 +143,7 @@ def _constants(f: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
         If one is being differentiated.
     """
     leaves: list[Any] = []
-    flatten(kwargs, leaves, [], "")
+    flatten(kwargs, leaves)
     if is_recording() and any(isbox(leaf) for leaf in leaves):
         raise TypeError(f"{get_name(f)}: keyword arguments of a primitive are constants; what is differentiated goes by position")
     plain: dict[str, Any] = _plain(kwargs)
@@ -217,7 +217,7 @@ def _traced(primitive: Any, op: Structural, f_raw: Any, args: Sequence[Any], kwa
                 call.args[argnum] = getval(arg)
         elif kind is list or kind is tuple or kind is dict or kind is Parts:
             leaves: list[Any] = []
-            structure = flatten(arg, leaves, [], "")
+            structure = flatten(arg, leaves)
             if any(type(leaf) is ComplexArray for leaf in leaves):
                 return _by_parts(primitive, f_raw, args, kwargs)
             if recording and any(isinstance(leaf, Tensor) and leaf._row for leaf in leaves):
@@ -235,7 +235,7 @@ def _traced(primitive: Any, op: Structural, f_raw: Any, args: Sequence[Any], kwa
     if not contains and len(tensors) <= MOST_SAVED:
         return as_arrays(apply(op, tensors, _own(value), call)) if _is_real(value) else getval(value)
     leaves = []
-    call.made = flatten(value, leaves, [], "")
+    call.made = flatten(value, leaves)
     if any(map(np.iscomplexobj, leaves)):
         return _by_parts(primitive, f_raw, args, kwargs)
     results = _Containers.apply(call, leaves, *tensors)

@@ -30,7 +30,7 @@ def as_floats(x: Any) -> Any:
         if all(type(part) is np.ndarray and part.dtype.kind == "f" for part in parts):
             return x
         leaves: list[Any] = []
-        structure = flatten(x, leaves, [], "")
+        structure = flatten(x, leaves)
         return restore(structure, iter([as_floats(leaf) for leaf in leaves]))
     if isinstance(x, (np.ndarray, Tensor)) and x.dtype.kind in "iub":
         return x.astype(np.float64)
@@ -128,7 +128,7 @@ def make_vjp(fun: Callable[..., Any], x: Any) -> tuple[Callable[[Any], Any], Any
     made = called(fun, x, "make_vjp")
     found: list[Any] = []
     output = apart(made.output)
-    structure = flatten(output, found, [], "")
+    structure = flatten(output, found)
     tracked = [isinstance(leaf, Tensor) and leaf._row != 0 for leaf in found]
     warn_if_independent(any(tracked))
     value = together(restore(structure, iter([value_of(made, leaf) for leaf in found])))
@@ -169,7 +169,7 @@ def make_jvp(fun: Callable[..., Any], x: Any) -> Callable[[Any], tuple[Any, Any]
             ready.extend(linearize(on_parts(fun), x))
         value, product = ready
         leaves, vectors = [], []  # type: ignore[var-annotated]
-        structure = flatten(x, leaves, [], "")
+        structure = flatten(x, leaves)
         flatten_like(structure, as_tangent(x, g), vectors, "the vector")
         fitting = [_fitting(v, np.shape(leaf), np.float64, "the vector") for leaf, v in zip(leaves, vectors, strict=True)]
         return as_numpy(together(value)), as_numpy(together(product(restore(structure, iter(fitting)))))

@@ -168,7 +168,7 @@ class ContainerVSpace(VSpace):
     def __init__(self, value: Any) -> None:
         self.shape = value
         leaves: list[Any] = []
-        self._structure: Structure = flatten(value, leaves, [], "")
+        self._structure: Structure = flatten(value, leaves)
         self._spaces = [vspace(leaf) for leaf in leaves]
 
     def __eq__(self, other: object) -> bool:

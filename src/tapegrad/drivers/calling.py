@@ -78,7 +78,7 @@ def call(
     if argnums == 0 and not made.many and arguments and type(arguments[0]) in (ndarray, float):
         leaf, kind = tensor_like(arguments[0], name, "argument 0", False)
         made.arrays = made.inside  # what is constant here, the function computes with NumPy's meaning too
-        made.leaves, made.kinds, made.structure, made.places = [leaf], [kind], None, ["argument 0"]
+        made.leaves, made.kinds, made.structure, made.numbers = [leaf], [kind], None, (0,)
         arguments[0] = leaf
     else:
         take_apart(made, arguments, check_argnums(argnums, len(arguments), name), name, cut)
@@ -162,25 +162,40 @@ def _named(value: Any) -> str:
     return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
 
 
+class _Place:
+    """Where one leaf stands in the arguments, as text that is put together when it is asked for."""
+
+    __slots__ = ("leaf", "made")
+
+    def __init__(self, made: Call) -> None:
+        self.made, self.leaf = made, 0
+
+    def __str__(self) -> str:
+        return self.made.places()[self.leaf]
+
+
 def take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name: str, cut: bool) -> None:
     """Put fresh leaves in the places of what is differentiated by."""
     values: list[Any] = []
-    made.places = []
-    structures = [flatten(arguments[n], values, made.places, f"argument {n}") for n in numbers]
+    structures = [flatten(arguments[n], values) for n in numbers]
     for structure in structures:
-        refuse_computed_attributes(structure, name)
-    made.inside = not cut and (made.inside or any(isinstance(value, Tensor) and value._row for value in values))
+        if structure is not None:
+            refuse_computed_attributes(structure, name)
     tensors = [value for value in values if isinstance(value, Tensor)]
-    made.arrays = any(isinstance(value, Array) for value in tensors) or (made.inside and not tensors)
-    pairs = [tensor_like(value, name, place, made.inside) for value, place in zip(values, made.places, strict=True)]
-    made.leaves, made.kinds = [leaf for leaf, _ in pairs], [kind for _, kind in pairs]
-    rest = iter(made.leaves)
+    made.inside = inside = not cut and (made.inside or (bool(tensors) and any(t._row for t in tensors)))
+    made.arrays = any(isinstance(t, Array) for t in tensors) if tensors else inside
+    made.numbers = numbers
+    made.structure = Node((), tuple(range(len(numbers))), tuple(structures)) if made.many else structures[0]
+    place = _Place(made)
+    made.leaves, made.kinds = leaves, kinds = [], []
+    for value in values:
+        leaf, kind = tensor_like(value, name, place, inside)
+        leaves.append(leaf)
+        kinds.append(kind)
+        place.leaf += 1
+    rest = iter(leaves)
     for n, structure in zip(numbers, structures, strict=True):
-        arguments[n] = restore(structure, rest)
-    if made.many:
-        made.structure = Node((), tuple(range(len(numbers))), tuple(structures))
-    else:
-        (made.structure,) = structures
+        arguments[n] = next(rest) if structure is None else restore(structure, rest)
 
 
 def refuse_written(place: str, name: str) -> None:
@@ -201,5 +216,5 @@ def refuse_written(place: str, name: str) -> None:
 def _has_lost(output: Any) -> bool:
     """Whether a result can hold a number that has left the graph: it is one, or has no derivative at all."""
     found: list[Any] = []
-    flatten(output, found, [], "")
+    flatten(output, found)
     return any(issubclass(type(leaf), float) for leaf in found) or not any(isinstance(leaf, Tensor) and leaf._row for leaf in found)

@@ -127,7 +127,7 @@ class _Piece:
     def __init__(self, f: Callable[..., Any], arguments: Any, keeps_random_state: bool, checks: bool) -> None:
         self.f, self.checks, self.level = f, checks, depth()
         self.given: list[Any] = []
-        self.structure: Structure = flatten(arguments, self.given, [], "")
+        self.structure: Structure = flatten(arguments, self.given)
         self.classes = [class_given(value) if type(value) is Array else None for value in self.given]
         self.generators = _generators() if keeps_random_state else None
 
@@ -136,7 +136,7 @@ class _Piece:
         arguments, named = restore(self.structure, iter(leaves))
         mark = Mark()
         found: list[Any] = []
-        structure = flatten(self.f(*arguments, **named), found, [], "")
+        structure = flatten(self.f(*arguments, **named), found)
         return structure, found, [k for k, t in enumerate(found) if isinstance(t, Tensor) and mark.is_newer(t)], mark
 
     def first_run(self) -> Any:

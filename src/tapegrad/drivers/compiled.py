@@ -42,10 +42,9 @@ def compiled_call(
     arguments = record.arguments(tuple(map(_plain, args)), {key: _plain(value) for key, value in kwargs.items()})
     made = Call()
     made.arrays = False
-    made.inside, made.many = False, not isinstance(argnums, (int, np.integer))
+    made.inside, made.many, made.numbers = False, not isinstance(argnums, (int, np.integer)), numbers
     found: list[Any] = []
-    made.places = []
-    structures = [flatten(arguments[n], found, made.places, f"argument {n}") for n in numbers]
+    structures = [flatten(arguments[n], found) for n in numbers]
     made.structure = Node((), tuple(range(len(numbers))), tuple(structures)) if made.many else structures[0]
     made.leaves = [make(value, 0) for value in found]
     made.kinds = [type(value) if isinstance(value, (float, np.generic)) else ndarray for value in found]
@@ -62,7 +61,7 @@ def _plain(value: Any) -> Any:
     if not holds_tensors(value):
         return value
     found: list[Any] = []
-    structure = flatten(value, found, [], "")
+    structure = flatten(value, found)
     return restore(structure, iter([value_of(leaf) if isinstance(leaf, Tensor) else leaf for leaf in found]))
 
 

@@ -6,7 +6,7 @@ Dicts, lists, tuples, named tuples and dataclasses are containers, ``None`` is a
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad.numpy_arrays.array import Array
 from tapegrad.tensors.tensor import Tensor
 
-__all__ = ["Node", "Structure", "flatten", "flatten_like", "items_of", "refuse_computed_attributes", "restore"]
+__all__ = ["Node", "Structure", "flatten", "flatten_like", "items_of", "places_in", "refuse_computed_attributes", "restore"]
 
 
 class Node:
@@ -35,8 +35,13 @@ def _is_dataclass(value: Any) -> bool:
     return hasattr(type(value), "__dataclass_fields__")  # what `dataclasses.is_dataclass` asks, without importing it
 
 
-def _parts(value: Any) -> tuple[tuple[Any, ...], list[Any]] | None:
+def _parts(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     """Keys and values of a container; None for a leaf."""
+    kind = type(value)
+    if kind is dict:
+        return tuple(value), value.values()
+    if kind is tuple or kind is list:
+        return tuple(range(len(value))), value
     if value is None:
         return (), []
     if isinstance(value, dict):
@@ -54,29 +59,38 @@ def _parts(value: Any) -> tuple[tuple[Any, ...], list[Any]] | None:
 def items_of(value: Any) -> list[Any]:
     """What a container holds; nothing where it is none."""
     parts = None if type(value) in _LEAVES else _parts(value)
-    return [] if parts is None else parts[1]
+    return [] if parts is None else list(parts[1])
 
 
-def flatten(value: Any, leaves: list[Any], paths: list[str], path: str) -> Structure:
-    """Append the leaves of a container to a list, and where they stand to another one; the structure.
+def flatten(value: Any, leaves: list[Any]) -> Structure:
+    """Append the leaves of a container to a list; the structure.
 
     Parameters
     ----------
     value : object
-    leaves, paths : list
-        What the leaves and their places, as one would write them in Python, are appended to.
-    path : str
-        Where `value` itself stands.
+    leaves : list
+        What the leaves are appended to.
     """
-    parts = None if type(value) in _LEAVES else _parts(value)
-    if parts is None:
+    if type(value) in _LEAVES or (parts := _parts(value)) is None:
         leaves.append(value)
-        paths.append(path)
         return None
     keys, values = parts
-    below = [_step(value, path, key) for key in keys]
-    children = tuple(flatten(part, leaves, paths, place) for part, place in zip(values, below, strict=True))
-    return Node(value, keys, children)
+    children: list[Structure] = []
+    for part in values:
+        if type(part) in _LEAVES:
+            leaves.append(part)
+            children.append(None)
+        else:
+            children.append(flatten(part, leaves))
+    return Node(value, keys, tuple(children))
+
+
+def places_in(structure: Structure, path: str) -> list[str]:
+    """Where the leaves of a container stand, as one would write it in Python; `path` is where the container itself stands."""
+    if structure is None:
+        return [path]
+    below = zip(structure.keys, structure.children, strict=True)
+    return [place for key, child in below for place in places_in(child, _step(structure.like, path, key))]
 
 
 def _step(value: Any, path: str, key: Any) -> str:
@@ -132,7 +146,8 @@ def refuse_computed_attributes(structure: Structure, name: str) -> None:
     if structure is None:
         return
     for child in structure.children:
-        refuse_computed_attributes(child, name)
+        if child is not None:
+            refuse_computed_attributes(child, name)
     like = structure.like
     if type(like) in _CONTAINERS:
         return
@@ -151,22 +166,23 @@ def restore(structure: Structure, leaves: Iterator[Any]) -> Any:
     """A container of this structure around the next leaves."""
     if structure is None:
         return next(leaves)
-    return _filled(structure, [restore(child, leaves) for child in structure.children])
+    values = [next(leaves) if child is None else restore(child, leaves) for child in structure.children]
+    kind = type(structure.like)
+    if kind in _CONTAINERS:
+        return dict(zip(structure.keys, values, strict=True)) if kind is dict else kind(values)
+    return _filled(structure, values)
 
 
 def _filled(structure: Node, values: list[Any]) -> Any:
+    """One of a class of the user's, or None."""
     like: Any = structure.like
     if like is None:
         return None
-    kind = type(like)
-    if kind in _CONTAINERS:
-        return dict(zip(structure.keys, values, strict=True)) if kind is dict else kind(values)
+    kind: Any = type(like)
     if isinstance(like, tuple):
-        make: Any = getattr(kind, "_make", kind)
-        return make(values)
+        return getattr(kind, "_make", kind)(values)
     if isinstance(like, list):
-        made: Any = kind
-        return made(values)
+        return kind(values)
     import copy
 
     # A copy keeps what the class has besides (a default factory, slots); frozen dataclasses are set past their own `__setattr__`.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
+from tapegrad.drivers.containers import Structure, flatten, flatten_like, places_in, restore
 from tapegrad.drivers.leaves import Call, plain
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, make, wrap
@@ -53,8 +53,8 @@ class Outputs:
             If there is something in it that is not real-valued.
         """
         found: list[Any] = []
-        places: list[str] = []
-        self.structure = flatten(made.output, found, places, "the output")
+        self.structure = flatten(made.output, found)
+        places = places_in(self.structure, "the output")
         self.tensors = [_as_output(value, name, place) for value, place in zip(found, places, strict=True)]
         self.inside = made.inside
 

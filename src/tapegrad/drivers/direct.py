@@ -47,7 +47,7 @@ def at_once(f: Callable[..., Any], what: str, argnums: Any, args: tuple[Any, ...
 def in_doubles(vectors: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Vectors with their arrays of float32 in float64, as which derivatives take them; None if there are none."""
     found: list[Any] = []
-    structure = flatten(vectors, found, [], "")
+    structure = flatten(vectors, found)
     if not any(type(x) is np.ndarray and x.dtype == FLOAT32 for x in found):
         return None
     doubles = [x.astype(np.float64) if type(x) is np.ndarray and x.dtype == FLOAT32 else x for x in found]

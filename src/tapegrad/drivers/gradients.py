@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import MethodDescriptorType
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,11 @@ from tapegrad.autograd.sweep import sweep_towards
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.direct import direct_of
 from tapegrad.drivers.leaves import Argnums, Call, Callee, is_compiled, is_tracked, mappable, plain, recorder_of
-from tapegrad.engine import layout as at
 from tapegrad.numpy_arrays.untracked import PAIRS
-from tapegrad.tape.tape import TAPE, words_of
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, make, wrap
 
 __all__ = ["elementwise_grad", "grad", "gradients", "scalar_output", "value_and_grad"]
-
-_words = words_of(TAPE.header)
 
 
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -291,9 +289,7 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
     if output._row > 0 and not TAPE.anomalies:
         if made.kept:
             found = sweep_towards(output._row, leaves, 0)
-        elif _words[at.LEAVES] == 1 and (gradient := _of_the_only_leaf(output, leaves[0])) is not None:
-            return [gradient]
-        else:
+        elif (found := _in_one_call(output, leaves)) is None:
             found = sweep_towards(output._row, leaves)
     if found is None:
         from tapegrad.autograd.entry_points import grad as tensor_grad
@@ -302,14 +298,21 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
     return [_zeros(leaf) if g is None else g for leaf, g in zip(leaves, found, strict=True)]
 
 
-def _of_the_only_leaf(output: Tensor, leaf: Tensor) -> Any:
-    """The gradient where no other leaf is on the tape that a pass could reach; None, with nothing done, if there is more to do."""
-    meta = leaf._meta
-    if meta is None or meta.hooks is not None or meta.grad is not None or meta.left:
+def _in_one_call(output: Any, leaves: list[Tensor]) -> list[np.ndarray | None] | None:
+    """The same by the method `backward`; None, with nothing done, if that is not compiled or there is more to do."""
+    if type(type(output).backward) is not MethodDescriptorType:
         return None
-    output.backward()
-    found, meta.grad = meta.grad, None
-    return _zeros(leaf) if found is None else found._data
+    metas: list[Any] = [leaf._meta for leaf in leaves]
+    for meta in metas:
+        if meta is None or meta.hooks is not None or meta.grad is not None or meta.left:
+            return None
+    if output.backward(*[meta.leaf for meta in metas]) is False:
+        return None
+    results: list[np.ndarray | None] = []
+    for meta in metas:
+        found, meta.grad = meta.grad, None
+        results.append(None if found is None else found._data)
+    return results
 
 
 def _zeros(leaf: Tensor) -> np.ndarray:

@@ -95,7 +95,7 @@ def needs_along(what: str, values: Any, vectors: Any) -> Any:
     places: list[Any] = []
     along: list[Any] = []
     try:
-        flatten_like(flatten(values, places, [], ""), vectors, along, "vectors")
+        flatten_like(flatten(values, places), vectors, along, "vectors")
     except TypeError:  # which the driver raises in its own words
         return "rows"
     if not places:
@@ -115,7 +115,7 @@ def _is_plain(value: Any) -> bool:
 def _are_plain(values: Any) -> bool:
     """Whether all that containers hold is so."""
     found: list[Any] = []
-    flatten(values, found, [], "")
+    flatten(values, found)
     return bool(found) and all(map(_is_plain, found))
 
 

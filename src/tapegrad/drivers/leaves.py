@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import as_dtype
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.deferred import look_up
-from tapegrad.drivers.containers import Structure, flatten, items_of, restore
+from tapegrad.drivers.containers import Structure, flatten, items_of, places_in, restore
 from tapegrad.drivers.numba_arguments import refuse_in_numba
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.classes import answering, class_given
@@ -54,6 +54,8 @@ class Call:
         Of the differentiated argument; of the tuple of them if `many`.
     many : bool
         Whether there may be several.
+    numbers : tuple of int
+        Which arguments these are.
     output : object
         What the function returned.
     aux : object
@@ -79,7 +81,7 @@ class Call:
     """
 
     __slots__ = (
-        "arrays", "aux", "gradients", "inside", "kept", "kinds", "leaves", "many", "matrix", "output", "places", "products",
+        "arrays", "aux", "gradients", "inside", "kept", "kinds", "leaves", "many", "matrix", "numbers", "output", "products",
         "recording", "structure", "structures",
     )  # fmt: skip
     kept: bool
@@ -91,7 +93,7 @@ class Call:
     aux: Any
     arrays: bool
     inside: bool
-    places: list[str]
+    numbers: tuple[int, ...]
     recording: Any
 
     def __init__(self) -> None:
@@ -100,6 +102,14 @@ class Call:
         self.matrix: Any = None
         self.products: Any = None
         self.structures: dict[bool, bytes] | None = None
+
+    def places(self) -> list[str]:
+        """Where the leaves stand in the arguments."""
+        if self.many:
+            assert self.structure is not None, "the tuple of all"
+            pairs = zip(self.structure.children, self.numbers, strict=True)
+            return [place for structure, n in pairs for place in places_in(structure, f"argument {n}")]
+        return places_in(self.structure, f"argument {self.numbers[0]}")
 
     def arranged(self, results: Sequence[Any]) -> Any:
         """Results for the leaves in the structure of the differentiated arguments."""
@@ -116,7 +126,7 @@ class Call:
         """Results of any structure, as arrays if the arguments were arrays of another driver."""
         if self.arrays:
             found: list[Any] = []
-            flatten(results, found, [], "")
+            flatten(results, found)
             as_arrays(found)
         return results
 
@@ -222,6 +232,10 @@ def check_argnums(argnums: Argnums, count: int, name: str) -> tuple[int, ...]:
     ValueError
         If there is no such argument, or one twice.
     """
+    if type(argnums) is int and 0 <= argnums < count:
+        return (argnums,)
+    if type(argnums) is tuple and _are_places(argnums, count):
+        return argnums
     if isinstance(argnums, (float, str)):
         raise TypeError(f"{name}: argnums must be an integer or a sequence of integers, but got {argnums!r}")
     given = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
@@ -241,7 +255,15 @@ def check_argnums(argnums: Argnums, count: int, name: str) -> tuple[int, ...]:
     return places
 
 
-def _refuse(name: str, dtype: Any, place: str) -> TypeError:
+def _are_places(numbers: tuple[Any, ...], count: int) -> bool:
+    """Whether these are different places already."""
+    for number in numbers:
+        if type(number) is not int or not 0 <= number < count:
+            return False
+    return 0 < len(numbers) == len(set(numbers))
+
+
+def _refuse(name: str, dtype: Any, place: object) -> TypeError:
     advice = "Pass floats" if np.dtype(dtype).kind in "iub" else "Pass real numbers, real and imaginary parts apart"
     return TypeError(
         f"{name} requires real-valued inputs (a dtype of floats), but got {np.dtype(dtype).name} for {place}. {advice}: "
@@ -249,7 +271,7 @@ def _refuse(name: str, dtype: Any, place: str) -> TypeError:
     )
 
 
-def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor, Any]:
+def tensor_like(value: Any, name: str, place: object, inside: bool) -> tuple[Tensor, Any]:
     """A fresh leaf with a value, and what its gradient is to be.
 
     Raises
@@ -316,7 +338,7 @@ def is_tracked(output: Any) -> bool:
 def copied(value: Any) -> Any:
     """A container with copies of its arrays: what is differentiated later must not change meanwhile."""
     leaves: list[Any] = []
-    structure = flatten(value, leaves, [], "")
+    structure = flatten(value, leaves)
     return restore(structure, iter([leaf.copy() if issubclass(type(leaf), ndarray) else leaf for leaf in leaves]))
 
 
@@ -350,7 +372,7 @@ def plain_tree(value: Any, inside: bool = False) -> Any:
     if isinstance(value, Tensor):
         return plain(value, inside)
     found: list[Any] = []
-    structure = flatten(value, found, [], "")
+    structure = flatten(value, found)
     if not any(isinstance(leaf, Tensor) for leaf in found):
         return value
     rest: Iterator[Any] = (plain(leaf, inside) for leaf in found)

@@ -98,7 +98,7 @@ def at_each(
             error.add_note(f"at point {first + k} of {whole}")
             raise
         leaves: list[Any] = []
-        structure = flatten(result, leaves, [], "")
+        structure = flatten(result, leaves)
         found[k] = leaves
         if many is None or kwargs or whole < 2 or len(found) < asking:
             continue
@@ -170,7 +170,7 @@ class Points:
         if axis is None:
             return
         leaves: list[Any] = []
-        self._structure = flatten(value, leaves, [], "")
+        self._structure = flatten(value, leaves)
         for leaf in leaves:
             array = np.asarray(leaf)
             if not -array.ndim <= axis < array.ndim:

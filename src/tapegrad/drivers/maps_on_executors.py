@@ -54,7 +54,7 @@ def at_each_by_workers(
     leaves: list[list[Any]] = []
     for part in found:
         own: list[Any] = []
-        structure = flatten(part, own, [], "")
+        structure = flatten(part, own)
         leaves.append(own)
     return restore(structure, (np.concatenate(same) for same in zip(*leaves, strict=True)))
 

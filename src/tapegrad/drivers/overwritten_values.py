@@ -70,7 +70,7 @@ def kept_apart(function: Any, record: Callable[..., Any], arguments: Sequence[An
 
 def _leaves(output: Any) -> list[Any]:
     found: list[Any] = []
-    flatten(output, found, [], "")
+    flatten(output, found)
     return found
 
 

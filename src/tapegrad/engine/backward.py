@@ -1,5 +1,7 @@
 """The method `backward` without arguments: the common pass from one tensor to its leaves, in one call.
 
+A driver's pass is one too, if it reaches the driver's own leaves only: it gives the links of these.
+
 Python calls the vjps of rows that have none in compiled code, and takes over where more is to be done: hooks, custom functions,
 retained gradients, leaves that are given more than a gradient. The working memory that is used here belongs to a Python object, to
 which the header refers while no pass uses it; meanwhile the pass does.
@@ -18,10 +20,12 @@ from tapegrad.engine.objects import (
     data_of,
     handle_of,
     is_common,
+    item_of_tuple,
     length_of_tuple,
     new_integer,
     new_tuple,
     set_item_of_tuple,
+    type_of,
 )
 from tapegrad.engine.plan import begin, forget
 from tapegrad.engine.structs import sweep_at
@@ -53,15 +57,32 @@ def put_back(tape, sweep, owner):
 
 
 @inline
-def started_from(tape, sweep, t):
-    """Start the pass from a tensor; nothing is done and the answer not `DONE` if it is no common one, or needs `MORE_ROOM`."""
+def are_among(sweep, links, count):
+    """Whether the leaves that a pass reaches are those of some links, which come in the order of their rows or its reverse."""
+    place = 0
+    for k in range(sweep.reached_count):
+        payload, tries = sweep.reached[k].payload, 0
+        while item_of_tuple(links, place) != payload:
+            tries += 1
+            if tries == count:
+                return False
+            place = place + 1 if place + 1 < count else 0
+    return True
+
+
+@inline
+def started_from(tape, sweep, t, links, count):
+    """Start the pass from a tensor; nothing is done and the answer not `DONE` if it is no common one, or needs `MORE_ROOM`.
+
+    If there are links, it is none if it reaches other leaves.
+    """
     data = data_of(tape, t)
     if data == 0 or (not is_float(tape, data) and array_size(data) != 1) or handle_of(tape, t) <= 0:
         return TAKEN_OVER
     leaves = begin(tape, sweep, handle_of(tape, t), 1.0)
     if leaves < 0:
         return MORE_ROOM if leaves == -MORE_ROOM else TAKEN_OVER
-    if sweep.aims_first != 0:
+    if sweep.aims_first != 0 or (count != 0 and not are_among(sweep, links, count)):
         forget(sweep, 0, sweep.top)
         end_pin(tape, sweep)
         return TAKEN_OVER
@@ -162,13 +183,18 @@ def passed(tape, sweep, owner):
 
 @kernel("int64(Tape,int64,int64,int64)")
 def backward_method(tape, t, arguments, named):
-    """The method `backward`: compiled without arguments, and else its Python form. A new reference; 0 if that raised."""
-    address, owner = tape.idle_sweep, tape.idle_owner
-    common = named == 0 and length_of_tuple(arguments) == 0 and address != 0 and is_common(tape, t)
+    """The method `backward`: compiled without arguments, and else its Python form. A new reference; 0 if that raised.
+
+    With links of leaves in the place of arguments it gives False, with nothing done, where the compiled one cannot be taken.
+    """
+    address, owner, links = tape.idle_sweep, tape.idle_owner, length_of_tuple(arguments)
+    if links != 0 and type_of(item_of_tuple(arguments, 0)) != tape.leaf_link:
+        return call_python_form(tape.backward_form, t, arguments, named)
+    common = named == 0 and address != 0 and is_common(tape, t)
     if common and tape.reshaped == 0 and tape.tensor_type == tape.plain_tensor:
         sweep = sweep_at(address)
         tape.idle_sweep = 0
-        started = started_from(tape, sweep, t)
+        started = started_from(tape, sweep, t, arguments, links)
         if started == DONE:
             status = passed(tape, sweep, owner)
             if status == 0:
@@ -189,4 +215,7 @@ def backward_method(tape, t, arguments, named):
                 return 0
         else:
             put_back(tape, address, owner)
+    if links != 0:
+        retain(tape.false)
+        return tape.false
     return call_python_form(tape.backward_form, t, arguments, named)

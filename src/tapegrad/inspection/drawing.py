@@ -134,7 +134,7 @@ def _graph_of(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], argnums:
     if isinstance(what, Callable) and not isinstance(what, Tensor):  # type: ignore[arg-type]
         return graph_of_call(what, args, kwargs, argnums)
     found: list[Any] = []
-    flatten(what, found, [], "")
+    flatten(what, found)
     tensors = [value for value in found if isinstance(value, Tensor)]
     if not tensors:
         raise TypeError(f"draw takes a tensor, or a function and its arguments, but got {type(what).__name__}")

@@ -197,12 +197,12 @@ def explain_nan(f: Callable[..., Any], *args: Any, argnums: Argnums = 0, **kwarg
 
 def _results(made: Call) -> list[Tensor]:
     found: list[Any] = []
-    flatten(made.output, found, [], "")
+    flatten(made.output, found)
     return [value for value in found if isinstance(value, Tensor)]
 
 
 def _note_argument(report: NanReport, made: Call) -> None:
-    for leaf, place in zip(made.leaves, made.places, strict=True):
+    for leaf, place in zip(made.leaves, made.places(), strict=True):
         data = array_of(leaf)
         if _is_odd(data):
             report.kind, report.operation, report.value, report.index = ARGUMENT, place, data.copy(), _first_place(data)

@@ -212,14 +212,14 @@ def graph_of_call(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     with observed(observer):
         made = call(recorder_of(f) if is_compiled(f) else f, args, kwargs, argnums, False, "draw")
         found: list[Any] = []
-        flatten(made.output, found, [], "")
+        flatten(made.output, found)
         tracked = [t for t in found if isinstance(t, Tensor) and t._row > 0]
         if not tracked:
             raise ValueError("draw: the result of the function does not depend on its arguments, so there is no graph")
         tops = {TAPE.slot(t._row) for t in tracked}
         slots = _reached(sorted(tops))
         numbers = {slot: k for k, slot in enumerate(slots)}
-        places = {TAPE.slot(leaf._row): place for leaf, place in zip(made.leaves, made.places, strict=True)}
+        places = {TAPE.slot(leaf._row): place for leaf, place in zip(made.leaves, made.places(), strict=True)}
         nodes = []
         for slot in slots:
             node = _node_at(slot, numbers)

@@ -49,7 +49,7 @@ class RightHandSide:
         self.parameters: list[Tensor] = []
         for arg in args:
             own: list[Any] = []
-            self._structures.append(flatten(arg, own, [], ""))
+            self._structures.append(flatten(arg, own))
             tracked = [k for k, leaf in enumerate(own) if isinstance(leaf, Tensor) and leaf._row]
             self.parameters += [own[k] for k in tracked]
             self._of_argument.append(tracked)

@@ -218,7 +218,7 @@ def recordable(given: Any) -> list[Recordable]:
 def _vector(x: Any) -> Any:
     """The vector of all elements of a structured variable, as functions of SciPy's own constraints take it."""
     leaves: list[Any] = []
-    flatten(x, leaves, [], "")
+    flatten(x, leaves)
     parts = [np.reshape(leaf, -1) for leaf in leaves]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 

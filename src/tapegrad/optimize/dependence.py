@@ -45,14 +45,14 @@ def frozen(arguments: Sequence[Any]) -> tuple[Any, ...]:
 
 def _changed(arguments: Sequence[Any], change: Callable[[Any], Any]) -> tuple[Any, ...]:
     leaves: list[Any] = []
-    structure = flatten(tuple(arguments), leaves, [], "")
+    structure = flatten(tuple(arguments), leaves)
     return tuple(restore(structure, map(change, leaves)))
 
 
 def tracked_in(value: Any) -> list[Tensor]:
     """The tracked tensors in something."""
     leaves: list[Any] = []
-    flatten(value, leaves, [], "")
+    flatten(value, leaves)
     return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf._row]
 
 
@@ -68,7 +68,7 @@ def recorded(f: Callable[..., Any], *arguments: Any, variables: slice = slice(1)
 def _of_kind(kind: type[Tensor], value: Any) -> Any:
     """Something with tensors for its arrays, or arrays for its tensors: others of the same values, which are recorded."""
     leaves: list[Any] = []
-    structure = flatten(value, leaves, [], "")
+    structure = flatten(value, leaves)
     for k, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor) and type(leaf) is not kind:
             other = leaf * 1.0 if leaf._row else make(leaf._data, 0)
@@ -86,7 +86,7 @@ def flat(value: Any, name: str) -> Tensor:
         If there is something else in it.
     """
     leaves: list[Any] = []
-    flatten(value, leaves, [], "")
+    flatten(value, leaves)
     parts = []
     for leaf in leaves:
         if not issubclass(type(leaf), (Tensor, np.ndarray, np.generic, float, int)):

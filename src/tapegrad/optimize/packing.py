@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.containers import Structure, flatten, refuse_computed_attributes, restore
+from tapegrad.drivers.containers import Structure, flatten, places_in, refuse_computed_attributes, restore
 from tapegrad.drivers.derivatives import joined
 from tapegrad.numpy_arrays.classes import answering
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -42,13 +42,12 @@ class Packing:
         if sequence and x0 and all(issubclass(type(_of_floats(v)), (float, np.floating)) for v in x0):
             x0 = np.array(x0, np.float64)
         leaves: list[Any] = []
-        places: list[str] = []
-        self.structure: Structure = flatten(x0, leaves, places, place)
+        self.structure: Structure = flatten(x0, leaves)
         refuse_computed_attributes(self.structure, name)
         self.shapes: list[tuple[int, ...]] = []
         self.plain: list[bool] = []
         parts = []
-        for leaf, where in zip(leaves, places, strict=True):
+        for leaf, where in zip(leaves, places_in(self.structure, place), strict=True):
             value = _of_floats(array_of(leaf) if isinstance(leaf, Tensor) else leaf)
             if not issubclass(type(value), (float, np.ndarray, np.floating)) or np.asarray(value).dtype.kind != "f":
                 kind = str(value.dtype) if isinstance(value, (np.ndarray, np.generic)) else type(value).__name__

@@ -339,7 +339,7 @@ def _evaluation(second: bool) -> Any:
 def _as_floats(value: Any) -> Any:
     """A result with floats in place of integers, which SciPy would convert: a constant like ``[x[0], 0]``."""
     leaves: list[Any] = []
-    structure = flatten(value, leaves, [], "")
+    structure = flatten(value, leaves)
     if not any(_is_integer(leaf) for leaf in leaves):
         return value
     return restore(structure, (np.asarray(leaf, np.float64)[()] if _is_integer(leaf) else leaf for leaf in leaves))

@@ -40,7 +40,7 @@ def _arguments(shard: Any) -> tuple[Any, ...]:
 
 def _half_of_squares(residual: Any) -> Any:
     found: list[Any] = []
-    flatten(residual, found, [], "")
+    flatten(residual, found)
     total: Any = 0.0
     for part in found:
         total = total + 0.5 * (part * part).sum() if hasattr(part, "sum") else total + 0.5 * part * part
@@ -81,7 +81,7 @@ def _normal_product(part: _Part, shard: Any, x: Any, v: Any) -> list[Any]:
 
 def _leaves(value: Any) -> list[Any]:
     found: list[Any] = []
-    flatten(value, found, [], "")
+    flatten(value, found)
     return found
 
 
@@ -108,14 +108,14 @@ class SumOver:
     def __call__(self, x: Any) -> Any:
         """The sum at a point; tracked if the point is."""
         leaves: list[Any] = []
-        structure = flatten(x, leaves, [], "x")
+        structure = flatten(x, leaves)
         if any(isinstance(leaf, Tensor) for leaf in leaves):
             return _Sum.apply(self, structure, *[leaf if isinstance(leaf, Tensor) else make(leaf, 0) for leaf in leaves])
         return sum(self._workers.apply(_value, x))
 
     def value_and_grad(self, x: Any) -> tuple[float, Any]:
         """Value and gradient, in the structure of `x`."""
-        structure = flatten(x, [], [], "x")
+        structure = flatten(x, [])
         value, gradient = self._value_and_gradient(x)
         return value, restore(structure, iter(gradient))
 
@@ -125,7 +125,7 @@ class SumOver:
 
     def hvp(self, x: Any, v: Any) -> Any:
         """Product of the Hessian with a vector of the structure of `x`."""
-        structure = flatten(x, [], [], "x")
+        structure = flatten(x, [])
         return restore(structure, iter(self._product(x, v)))
 
     def _product(self, x: Any, v: Any) -> list[Any]:
@@ -166,7 +166,7 @@ class SumOver:
             If the sum is not one of squares.
         """
         self._refuse_sums("gauss_newton_product")
-        structure = flatten(x, [], [], "x")
+        structure = flatten(x, [])
         return restore(structure, iter(_added(self._workers.apply(_normal_product, x, v))))
 
     def _refuse_sums(self, name: str) -> None:
@@ -174,7 +174,7 @@ class SumOver:
             raise TypeError(f"{name} is of sums of squares: let f give residuals, and say sum_over(..., squares=True)")
 
     def _refuse_containers(self, x: Any, name: str) -> None:
-        if flatten(x, [], [], "x") is not None:
+        if flatten(x, []) is not None:
             raise TypeError(f"{name} of a sum takes an array, not {type(x).__name__}; hvp and gauss_newton_product take containers")
 
 

@@ -97,7 +97,7 @@ class Usual:
 def is_differentiable(value: Any) -> bool:
     """Whether a value consists of numbers of float64, and arrays of that or of float32."""
     found: list[Any] = []
-    flatten(value, found, [], "")
+    flatten(value, found)
     return bool(found) and all(type(x) in (float, np.float64) or (isinstance(x, np.ndarray) and x.dtype in FLOATS) for x in found)
 
 

@@ -60,7 +60,7 @@ def recorded_call(
     inputs: list[Value] = []
     found: list[Any] = []
     given_live = [] if live is None else [wrapped(value, of_python) for value in live.values()]
-    flatten((tuple(given_args), named, tuple(given_live)), found, [], "")
+    flatten((tuple(given_args), named, tuple(given_live)), found)
     if live is not None:
         function = live.function_of(given_live)
     for t in found:
@@ -97,7 +97,7 @@ def recorded_call(
 def _check_overwritten(recorder: Recorder, output: Any) -> None:
     """Refuse what drivers call again with copies of all that operations save."""
     found: list[Any] = []
-    flatten(output, found, [], "")
+    flatten(output, found)
     try:
         check_saved([TAPE.slot(t._row) for t in found if isinstance(t, Tensor) and t._row > 0])
     except OverwrittenError:
@@ -161,8 +161,8 @@ class Results:
         self.own = own_types
         found: list[Any] = []
         own: list[Any] = []
-        flatten(made.output, found, [], "")
-        self.structure = flatten(copied(expected), own, [], "")  # the caller has these containers
+        flatten(made.output, found)
+        self.structure = flatten(copied(expected), own)  # the caller has these containers
         self.leaves: list[tuple[Tensor, Value, type]] = []
         for t, result in zip(found, own, strict=True):
             value = recorder.value_of(t) if isinstance(t, Tensor) else None
@@ -179,8 +179,8 @@ def are_alike(found: Any, expected: Any) -> bool:
     """Whether results agree but for the order of sums."""
     own: list[Any] = []
     other: list[Any] = []
-    flatten(found, own, [], "")
-    flatten(expected, other, [], "")
+    flatten(found, own)
+    flatten(expected, other)
     return len(own) == len(other) and all(map(_alike, own, other))
 
 
