@@ -54,6 +54,13 @@ def test_a_tracked_tensor_of_the_users_is_a_constant(argnums: Any) -> None:
     assert w.grad.tolist() == [2.0, 4.0, 6.0]
 
 
+@pytest.mark.parametrize("nothing", [None, {}, [None, ()]])
+def test_arguments_without_numbers_reach_nothing(nothing: Any) -> None:
+    w = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    assert tg.value_and_grad(lambda nothing: (w * w).sum())(nothing) == (14.0, nothing)
+    assert w.grad is None
+
+
 def test_gradients_of_the_users_tensors_stay_as_they_are() -> None:
     w = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
     loss = (w * w).sum()

@@ -278,6 +278,8 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
         from tapegrad.drivers.compiled import parts_of
 
         return list(parts_of(made.recording.gradient(), leaves))
+    if not leaves:
+        return []
     if not output._row:
         return [wrap(_zeros(leaf)) if made.inside else _zeros(leaf) for leaf in leaves]
     if made.inside:
