@@ -74,6 +74,13 @@ CALLS: dict[str, list[Call]] = {
         *(lambda on, x=x: on.take_last(x, PLACES_OF_ROWS) for x in (M, tg.tensor(1.5).expand(3, 4))),
         *(lambda on, x=x, at=at: on.take_last(x, Places(at, 1, (3,))) for x in (BIG, STRETCHED) for at in SOME_PLACES),
     ],
+    "aligned": [
+        lambda on: on.aligned(M, (0, 1), (1, 0)),
+        lambda on: on.aligned(STACK, (4, 2, 7), (2, 5, 7, 4, 6)),
+        lambda on: on.aligned(V, (3,), (1, 3)),
+        lambda on: on.aligned(NUMBER, (), (0, 1)),
+        lambda on: on.aligned(NUMBER, (), ()),
+    ],
     "cat": [lambda on: on.cat([M, M], 0), lambda on: on.cat([STACK, on.getitem(STACK, (..., slice(1)))], 2)],
     "diagonal_matrix": [lambda on: on.diagonal_matrix(V), lambda on: on.diagonal_matrix(M)],
     "gate_cotangent": [
@@ -148,9 +155,9 @@ CALLS: dict[str, list[Call]] = {
         lambda on: on.times(STRETCHED, -0.3),
     ],
     "triangle": [
-        lambda on: on.triangle(SQUARE, upper=True),
-        lambda on: on.triangle(SQUARES, upper=False, strict=True),
-        lambda on: on.triangle(M, upper=False),
+        lambda on: on.triangle(SQUARE, True),
+        lambda on: on.triangle(SQUARES, False, True),
+        lambda on: on.triangle(M, False),
     ],
     "triangular_cotangent": [
         lambda on: on.triangular_cotangent(SQUARE, M, upper=True),

@@ -28,6 +28,7 @@ SOURCES = (
     "recording_modes",
     "growth",
     "operator_results",
+    "hosted_results",
     "items",
     "operators",
     "written_targets",

@@ -57,7 +57,14 @@ META_TEMPLATE, META_WORDS, ZERO_OPERATION, FILL_OPERATION, FILL_TENSOR_OPERATION
 SLICES_OPERATION, HOSTS_READY, STRIDED_NAME, ALIAS_NAME, ELLIPSIS, FLOAT_ZERO, TUPLE_TYPE, ITEM_FORM_OF_TENSORS = (
     113, 114, 115, 116, 117, 118, 119, 120,
 )  # fmt: skip
-LENGTHS = 121  # room for the lengths of a new array
+# Operations whose derivative is Python: the compiled form of `apply` and the Python form; that of products of matrices and vectors, the
+# Python form, and the operations by the ranks of the operands; that of what vjps are written with, and the
+# Python forms by number; NumPy's class of numbers, its method that multiplies, what starts and ends to ignore floating point errors,
+# and the state in between; what exchanges dimensions, and the last two; and the number that an empty tuple is.
+APPLY, APPLY_FORM, PRODUCT, PRODUCT_FORM, PRODUCT_OPERATIONS, PLAIN_OPERATION, PLAIN_FORMS = 121, 122, 123, 124, 125, 126, 127
+NUMBER_CLASS, DOT, ENTER, LEAVE, IGNORING, SWAPAXES, LAST_AXES, NO_TENSORS = 128, 129, 130, 131, 132, 133, 134, 135
+HOSTED_THUNKS = 136  # the C functions of these
+LENGTHS = 137  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
 HEADER_WORDS = OFFSETS + 36
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of
@@ -103,6 +110,10 @@ LENGTH, NAME, SERIAL, PAYLOAD, SIZE, DTYPE, RESULT, SCALE, ARGUMENTS = 0, 1, 2, 
 # NAME holds the name's number and the number of arguments << 32; DTYPE the type number and the rank << 8.
 # Each argument takes two words: reference and kind, then what was saved. After them come the dimensions of the result,
 # then, for strided maps, rank, offset, dimensions and strides of the map; for joins the inner size of each argument.
+
+# What vjps are written with, as far as it is compiled.
+PLAIN_PRODUCT, PLAIN_TRANSPOSE, PLAIN_OUTER, PLAIN_TRIANGLE = 0, 1, 2, 3
+PLAIN_COUNT = 4
 
 # What an argument saved.
 NOTHING, ARRAY, ROW, NUMBER, STALE = 0, 1, 2, 3, 4

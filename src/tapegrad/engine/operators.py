@@ -276,6 +276,11 @@ def write_thunks(context, tape, table):
         for (opcode, _), function in zip(OPERATORS, writes, strict=True):
             place = builder.gep(table, [ir.Constant(word, 2 * RULE_COUNT + len(others) + opcode)])
             builder.store(builder.ptrtoint(function, word), place)
+        hosted = [thunk("apply", APPLY, (), 3), thunk("product", PRODUCT, (), 3)]
+        hosted += [thunk(f"plain.{which}", PLAIN_OPERATION, (which,), 3) for which in range(PLAIN_COUNT)]
+        for k, function in enumerate(hosted):
+            place = builder.gep(table, [ir.Constant(word, 3 * RULE_COUNT + len(others) + k)])
+            builder.store(builder.ptrtoint(function, word), place)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
@@ -284,7 +289,8 @@ def write_thunks(context, tape, table):
 @entry("int64(Tape,int64)")
 def operators(tape, table):
     """Fill a table with C functions: two words a rule (method, reflected form; 0: none), then destructor, `sum`,
-    `backward` and ``x[key]``, the writes to whole tensors, ``x[key] = value``, and a word a rule (in place).
+    `backward` and ``x[key]``, the writes to whole tensors, ``x[key] = value``, a word a rule (in place), and then functions:
+    `apply`, products, and what vjps are written with.
     """
     write_thunks(tape, table)
     return 0

@@ -73,8 +73,8 @@ def _factor(arrays: Sequence[Any], upper: bool) -> Any:
 def _cholesky_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     L, g = (on.mT(ctx.result), on.mT(g)) if ctx.attrs else (ctx.result, g)
-    inner = on.triangle(product_with_triangle(on.mT(L), g, True, on), upper=False)
-    inner = inner + on.mT(on.triangle(inner, upper=False, strict=True))  # its symmetric part, twice
+    inner = on.triangle(product_with_triangle(on.mT(L), g, True, on), False)
+    inner = inner + on.mT(on.triangle(inner, False, True))  # its symmetric part, twice
     half = triangular_cotangent(on.mT(L), inner, upper=True)
     return (0.5 * triangular_cotangent(L, half, upper=False, left=False),)
 
@@ -320,8 +320,8 @@ def _qr_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Te
 def qr_cotangent(on: Any, Q_bar: Tensor, R_bar: Tensor, Q: Tensor, R: Tensor) -> Tensor:
     """The cotangent of a matrix with no more columns than rows by those of its factors."""
     inner = on.matmul(R, on.mT(R_bar)) - on.matmul(on.mT(Q_bar), Q)
-    lower = on.triangle(inner, upper=False)
-    symmetric = lower + on.mT(on.triangle(inner, upper=False, strict=True))
+    lower = on.triangle(inner, False)
+    symmetric = lower + on.mT(on.triangle(inner, False, True))
     return on.triangular_cotangent(on.mT(R), Q_bar + on.matmul(Q, symmetric), upper=False, left=False)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.arrays.sizes import is_one_number
 from tapegrad.deferred import look_up
+from tapegrad.engine import layout as at
+from tapegrad.ops.compiled_operators import plain_function, when_compiled
 from tapegrad.recording.primal_values import choose
 from tapegrad.recording.stretched_operands import outer_product
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -32,8 +35,8 @@ add_reduce: Any = np.add.reduce
 float64 = np.dtype(np.float64)
 
 PLACES = {
-    "add_at": "ops.flat_places", "between_eigenvectors": "linalg.vector_gaps", "between_singular_vectors": "linalg.vector_gaps",
-    "cat": "ops.joining", "diagonal_matrix": "linalg.matrices", "eye_times": "ops.vectors",
+    "add_at": "ops.flat_places", "aligned": "ops.contractions", "between_eigenvectors": "linalg.vector_gaps",
+    "between_singular_vectors": "linalg.vector_gaps", "cat": "ops.joining", "diagonal_matrix": "linalg.matrices", "eye_times": "ops.vectors",
     "factored_cotangent": "linalg.triangular_factors", "gate_cotangent": "ops.activations",
     "getitem": "ops.indexing", "identity_beside": "linalg.matrices", "limited_differences": "ops.residuals",
     "matmul": "ops.products", "mean": "ops.reductions", "mT": "ops.transposing", "off_diagonal": "linalg.matrices",
@@ -61,6 +64,10 @@ class _Plain(_Tensors):
     """The same on untracked tensors, for values only."""
 
     # Each computes what the operation computes, with the same calls of NumPy: a plain pass and a recorded one give the same bits.
+
+    @staticmethod
+    def aligned(x: Tensor, labels: Sequence[int], output: Sequence[int]) -> Tensor:
+        return _tensor(look_up("ops.contractions:aligned_array")(array_of(x), labels, output))
 
     @staticmethod
     def cat(tensors: Sequence[Tensor], dim: int) -> Tensor:
@@ -284,6 +291,15 @@ def _tensor(z: Any) -> Tensor:
         return make(z, 0)
     return make(float(z) if z.dtype == float64 else np.asarray(z), 0)
 
+
+for _which, _name in (
+    (at.PLAIN_PRODUCT, "matmul"),
+    (at.PLAIN_TRANSPOSE, "mT"),
+    (at.PLAIN_OUTER, "outer"),
+    (at.PLAIN_TRIANGLE, "triangle"),
+):
+    _form = vars(_Plain)[_name]
+    setattr(_Plain, _name, when_compiled(_Plain, _form, partial(plain_function, _name, _which, _form.__func__)))
 
 TENSORS: Any = _Tensors()
 PLAIN: Any = _Plain()
