@@ -1,6 +1,6 @@
-"""Operations whose derivative is Python, compiled: `apply`, products of matrices and vectors, and what vjps are written with.
+"""Operations whose derivative is Python, compiled: `apply`, and products of matrices and vectors.
 
-Only what is usual: tensors of small float64 arrays, given by position, while no mode, hook or observer must see anything. For all
+Only what is usual: tensors of float64 arrays, given by position, while no mode, hook or observer must see anything. For all
 else, and for every refusal of the tape, the Python form is called, which also says what is wrong.
 """
 
@@ -10,9 +10,7 @@ from tapegrad.engine.memory import (
     OBJECT,
     array_data,
     array_dimensions,
-    array_is_contiguous,
     array_rank,
-    array_size,
     array_type_number,
     call2,
     float_value,
@@ -24,7 +22,6 @@ from tapegrad.engine.memory import (
 )
 from tapegrad.engine.new_leaves import register_new
 from tapegrad.engine.objects import (
-    call_method_form,
     call_object,
     call_with_words,
     clear_error,
@@ -33,8 +30,6 @@ from tapegrad.engine.objects import (
     is_common,
     item_of_tuple,
     length_of_tuple,
-    new_array,
-    new_array_like,
     new_float,
     new_tuple,
     set_handle,
@@ -43,7 +38,7 @@ from tapegrad.engine.objects import (
     type_of,
 )
 from tapegrad.engine.record_operation import row_of_operation
-from tapegrad.engine.structs import doubles_at, words_at
+from tapegrad.engine.structs import words_at
 
 
 @inline
@@ -71,7 +66,7 @@ def register_inputs(tape, inputs):
 
 @inline
 def recorded(tape, op, inputs, extra, attrs, data):
-    """New tensor of a value, whose reference is taken over, with the row of the operation that made it; 0 if that is left to Python."""
+    """New tensor of a value, whose reference is taken over, with the row of its operation; 0 if that is left to Python."""
     if tape.hosts_ready == 0:
         release(data)
         return 0
@@ -115,12 +110,12 @@ def is_factor(tape, data):
 
 
 @inline
-def multiplied(tape, a, b):
-    """The product of two arrays by NumPy, a new reference; 0 with an exception."""
+def multiplied(tape, function, a, b):
+    """The product of two arrays by a function of NumPy's, a new reference; 0 with an exception."""
     token = call_object(tape.enter, 1, tape.ignoring, 0)
     if token == 0:
         return 0
-    z = call_object(tape.dot, 2, a, b)
+    z = call_object(function, 2, a, b)
     ended = call_object(tape.leave, 1, token, 0)
     release(token)
     if ended == 0:
@@ -161,7 +156,7 @@ def product_of(tape, x, y):
         return 0
     op = tape.product_operations[2 * array_rank(a) + array_rank(b) - 3]
     inputs, t = pair_of_operands(x, y), 0
-    z = multiplied(tape, a, b) if inputs != 0 else 0
+    z = multiplied(tape, tape.dot, a, b) if inputs != 0 else 0
     data = result_of(tape, z) if z != 0 else 0
     if z != 0:
         release(z)
@@ -182,99 +177,3 @@ def product_form(tape, owner, operands, given):
         if t != 0:
             return t
     return call_with_words(tape.product_form, operands, given)
-
-
-@inline
-def plain_data(tape, t):
-    """Data of an untracked tensor that are an array, 0 for others."""
-    if type_of(t) != tape.plain_tensor:
-        return 0
-    data = data_of(tape, t)
-    return data if data != 0 and type_of(data) == tape.array_type else 0
-
-
-@inline
-def plain_product(tape, x, y):
-    """The product of two vectors or matrices; as `plain_form`, or 0 if it is left to the Python form."""
-    a, b = plain_data(tape, x), plain_data(tape, y)
-    if not is_factor(tape, a) or not is_factor(tape, b) or array_rank(a) + array_rank(b) < 3 or not fit_for_product(a, b):
-        return 0
-    z = multiplied(tape, a, b)
-    if z == 0 or type_of(z) != tape.array_type:
-        clear_error()
-        if z != 0:
-            release(z)
-        return 0
-    return tensor_around(tape, z)
-
-
-@inline
-def plain_transpose(tape, x):
-    """The view with the last two dimensions exchanged."""
-    a = plain_data(tape, x)
-    if a == 0 or array_rank(a) < 2:
-        return 0
-    z = call_method_form(tape.swapaxes, a, tape.last_axes, 2, 0)
-    return tensor_around(tape, z)
-
-
-@inline
-def plain_outer(tape, x, y):
-    """All products of elements of two small vectors."""
-    a, b = plain_data(tape, x), plain_data(tape, y)
-    if not is_factor(tape, a) or not is_factor(tape, b) or array_rank(a) != 1 or array_rank(b) != 1:
-        return 0
-    n, m = array_size(a), array_size(b)
-    if n * m > LARGEST_BLOCK or not array_is_contiguous(a) or not array_is_contiguous(b):
-        return 0
-    tape.lengths[0], tape.lengths[1] = n, m
-    z = new_array(tape, FLOAT64, 2, tape.lengths)
-    if z == 0:
-        clear_error()
-        return 0
-    left, right, product = doubles_at(array_data(a)), doubles_at(array_data(b)), doubles_at(array_data(z))
-    for i in range(n):
-        for j in range(m):
-            product[m * i + j] = left[i] * right[j]
-    return tensor_around(tape, z)
-
-
-@inline
-def plain_triangle(tape, x, upper, strict):
-    """Small matrices with zeros below their diagonals, or above; if `strict`, on them too."""
-    a = plain_data(tape, x)
-    if a == 0 or array_rank(a) < 2 or array_type_number(a) != FLOAT64 or not array_is_contiguous(a):
-        return 0
-    if array_size(a) > LARGEST_BLOCK or array_size(a) == 0:
-        return 0
-    rows, columns = array_dimensions(a)[array_rank(a) - 2], array_dimensions(a)[array_rank(a) - 1]
-    z = new_array_like(tape, a)
-    if z == 0:
-        clear_error()
-        return 0
-    source, target = doubles_at(array_data(a)), doubles_at(array_data(z))
-    shift = 1 if strict else 0
-    for row in range(array_size(a) // columns):
-        own, start = row % rows, row * columns
-        for j in range(columns):
-            inside = j >= own + shift if upper else j <= own - shift
-            target[start + j] = source[start + j] if inside else 0.0
-    return tensor_around(tape, z)
-
-
-@kernel("int64(Tape,int64,int64,int64,int64)")
-def plain_form(tape, which, owner, operands, given):
-    """What vjps are written with, on untracked tensors: a new one, 0 for an exception."""
-    words, t = words_at(operands), 0
-    if tape.tensor_type == tape.plain_tensor:
-        if which == PLAIN_PRODUCT and given == 2:
-            t = plain_product(tape, words[0], words[1])
-        elif which == PLAIN_TRANSPOSE and given == 1:
-            t = plain_transpose(tape, words[0])
-        elif which == PLAIN_OUTER and given == 2:
-            t = plain_outer(tape, words[0], words[1])
-        elif which == PLAIN_TRIANGLE and (given == 2 or given == 3):
-            strict = given == 3 and words[2] == tape.true
-            if given == 2 or strict or words[2] == tape.false:
-                t = plain_triangle(tape, words[0], words[1] == tape.true, strict)
-    return t if t != 0 else call_with_words(tape.plain_forms[which], operands, given)

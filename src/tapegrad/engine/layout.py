@@ -57,16 +57,17 @@ META_TEMPLATE, META_WORDS, ZERO_OPERATION, FILL_OPERATION, FILL_TENSOR_OPERATION
 SLICES_OPERATION, HOSTS_READY, STRIDED_NAME, ALIAS_NAME, ELLIPSIS, FLOAT_ZERO, TUPLE_TYPE, ITEM_FORM_OF_TENSORS = (
     113, 114, 115, 116, 117, 118, 119, 120,
 )  # fmt: skip
-# Operations whose derivative is Python: the compiled form of `apply` and the Python form; that of products of matrices and vectors, the
-# Python form, and the operations by the ranks of the operands; that of what vjps are written with, and the
-# Python forms by number; NumPy's class of numbers, its method that multiplies, what starts and ends to ignore floating point errors,
-# and the state in between; what exchanges dimensions, and the last two; and the number that an empty tuple is.
+# Operations whose derivative is Python: the compiled forms of `apply` and of products of matrices and vectors, their Python forms,
+# and the operations of products by the ranks of their operands; the compiled form of what vjps are written with, and the Python
+# forms by number; NumPy's class of numbers, its method that multiplies, what starts and ends to ignore floating point errors, and
+# the state in between; what exchanges dimensions, the last two, and an empty tuple; the C functions of all these; and what records
+# several outputs.
 APPLY, APPLY_FORM, PRODUCT, PRODUCT_FORM, PRODUCT_OPERATIONS, PLAIN_OPERATION, PLAIN_FORMS = 121, 122, 123, 124, 125, 126, 127
 NUMBER_CLASS, DOT, ENTER, LEAVE, IGNORING, SWAPAXES, LAST_AXES, NO_TENSORS = 128, 129, 130, 131, 132, 133, 134, 135
-HOSTED_THUNKS = 136  # the C functions of these
-LENGTHS = 137  # room for the lengths of a new array
+HOSTED_THUNKS, OUTPUTS, VIEW, MATMUL = 136, 137, 138, 139  # and views, and what multiplies batches
+LENGTHS = 140  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
-HEADER_WORDS = OFFSETS + 36
+HEADER_WORDS = OFFSETS + 37
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of
 # the tape as an object, and of links to leaves.
 META_GRAD, META_LEFT, META_VERSION = 0, 1, 2
@@ -78,7 +79,7 @@ OPERATION_NUMBER, OPERATION_USES = 17, 18
 META_BASE, META_REPLAY, META_VIEWS, META_MADE_WITHOUT_GRAD, META_ONE_OF_MANY = 19, 20, 21, 22, 23
 OPERATION_PAYLOAD_CLASS, GIVEN_SLOT, MODES_ENABLED, TAPE_RECORDING_OFF = 24, 25, 26, 27
 META_LEAF, META_HOOKS, LINK_DATA, GIVEN_SWEEP = 28, 29, 30, 31
-META_RETAINED, VERSION_COUNT, VERSION_TIMES, TAPE_VERSIONS = 32, 33, 34, 35
+META_RETAINED, VERSION_COUNT, VERSION_TIMES, TAPE_VERSIONS, META_OUTPUT_NR = 32, 33, 34, 35, 36
 NO_ROW = 1 << 31  # higher than every slot
 GONE = -(1 << 31)  # an anchor whose row is gone
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
@@ -112,8 +113,8 @@ LENGTH, NAME, SERIAL, PAYLOAD, SIZE, DTYPE, RESULT, SCALE, ARGUMENTS = 0, 1, 2, 
 # then, for strided maps, rank, offset, dimensions and strides of the map; for joins the inner size of each argument.
 
 # What vjps are written with, as far as it is compiled.
-PLAIN_PRODUCT, PLAIN_TRANSPOSE, PLAIN_OUTER, PLAIN_TRIANGLE = 0, 1, 2, 3
-PLAIN_COUNT = 4
+PLAIN_PRODUCT, PLAIN_TRANSPOSE, PLAIN_OUTER, PLAIN_TRIANGLE, PLAIN_PIECES, PLAIN_SUM_TO, PLAIN_MIRRORED = 0, 1, 2, 3, 4, 5, 6
+PLAIN_COUNT = 7
 
 # What an argument saved.
 NOTHING, ARRAY, ROW, NUMBER, STALE = 0, 1, 2, 3, 4

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from itertools import count
+from operator import itemgetter
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from tapegrad.compilation.jit import Lazy
 from tapegrad.deferred import Deferred, MadeOnDemand
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES
+from tapegrad.ops import views
 from tapegrad.ops.elementwise import FORMS, REFLECTED, doc, use_compiled
 from tapegrad.recording import structural
 from tapegrad.recording.primal_values import forward
@@ -31,8 +33,19 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.operator_dispatch import operand_type
 from tapegrad.tensors.tensor import LeafLink, Meta, Tensor, make
+from tapegrad.tensors.version_counters import VersionCounter
 
-__all__ = ["builtin", "descriptor", "hosted_function", "install", "keep", "method_sum", "plain_function", "when_compiled"]
+__all__ = [
+    "builtin",
+    "descriptor",
+    "hosted_function",
+    "install",
+    "keep",
+    "method_sum",
+    "plain_function",
+    "prepare_views",
+    "when_compiled",
+]
 
 METH_NOARGS, METH_O, METH_VARARGS_KEYWORDS, METH_FASTCALL, METH_FASTCALL_KEYWORDS = 0x0004, 0x0008, 0x0003, 0x0080, 0x0082
 
@@ -61,7 +74,7 @@ _plain_forms = np.zeros(at.PLAIN_COUNT, np.int64)
 _last = -1, -2
 _last_axes = np.array([id(axis) for axis in _last])
 _asked: list[tuple[type | ModuleType, Any, Callable[[], Any]]] = []  # methods for which there was only a Python form yet
-_kept: list[Any] = [_fallbacks, _loops, _plain_forms, _last, _last_axes]  # memory that the interpreter and the compiled code point to
+_kept: list[Any] = [_fallbacks, _loops, _plain_forms, _last, _last_axes]  # memory that interpreter and compiled code point to
 
 
 def _outlive_the_modules() -> None:
@@ -157,7 +170,10 @@ def _use_operators(table: np.ndarray) -> None:
 
 
 def when_compiled(owner: type | ModuleType, form: Any, make: Callable[[], Any]) -> Any:
-    """What `make` gives, as an attribute of a class or a module; while there are no compiled operators, a Python form, which gives way to that later."""
+    """What `make` gives, as an attribute of a class or a module; while there are no compiled operators, a Python form.
+
+    That gives way to it later.
+    """
     if TAPE.header[at.OPERATE]:
         return make()
     _asked.append((owner, form, make))
@@ -206,12 +222,46 @@ def _use_hosted(thunks: int) -> None:
         {
             at.APPLY_FORM: structural.apply_form, at.NUMBER_CLASS: np.float64, at.DOT: np.ndarray.dot, at.ENTER: enter,
             at.LEAVE: leave, at.IGNORING: IGNORING, at.SWAPAXES: np.ndarray.swapaxes, at.NO_TENSORS: (), at.TUPLE_TYPE: tuple,
+            at.MATMUL: np.matmul,
         }
     )  # fmt: skip
     header[at.LAST_AXES], header[at.PLAIN_FORMS] = _last_axes.ctypes.data, _plain_forms.ctypes.data
     header[at.APPLY], header[at.PRODUCT] = kernels.apply_operation.get(), kernels.product_form.get()
-    header[at.PLAIN_OPERATION] = kernels.plain_form.get()
+    header[at.VIEW] = kernels.view_form.get()
+    header[at.PLAIN_OPERATION], header[at.OUTPUTS] = kernels.plain_form.get(), kernels.outputs_form.get()
+    views.use_compiled(_first_view)
     structural.use_compiled(hosted_function("apply", 0, structural.apply_form.__doc__))
+
+
+def prepare_views() -> None:
+    """Tell compiled code what it needs to know of views."""
+    header = TAPE.header
+    for which, slot in enumerate(("base", "replay", "views", "made_without_grad", "one_of_many"), at.META_BASE):
+        header[at.OFFSETS + which] = offset_of(Meta(), slot)
+    header[at.META_VERSION + at.OFFSETS] = offset_of(Meta(), "version")
+    template = Meta()
+    header[at.META_TEMPLATE], header[at.META_WORDS] = keep(template), (Meta.__basicsize__ - object.__basicsize__) // 8
+    header[at.SLICE_TYPE], header[at.NO_TEXT] = id(slice), id(template.one_of_many)
+    for word, thing in (
+        (at.TUPLE_TYPE, tuple),
+        (at.ELLIPSIS, Ellipsis),
+        (at.META_CLASS, Meta),
+        (at.TAKE_CLASS, itemgetter),
+        (at.VERSION_CLASS, VersionCounter),
+        (at.REPLAY_CLASS, views.Replay),
+        (at.LOOK_THROUGH, views.look_through),
+    ):
+        header[word] = keep(thing)
+    header[at.SLICE_NAME], header[at.SELECT_NAME] = TAPE.name_number("SliceBackward0"), TAPE.name_number("SelectBackward0")
+    header[at.ALIAS_NAME] = TAPE.name_number("AliasBackward0")
+
+
+def _first_view(*given: Any) -> Any:
+    """The first view that is taken: compiled code is told what it needs to know of views then."""
+    prepare_views()
+    function = hosted_function("view", 3 + at.PLAIN_COUNT, None)
+    views.use_compiled(function)
+    return function(*given)
 
 
 def hosted_function(name: str, number: int, doc: str | None) -> Any:
@@ -249,7 +299,7 @@ def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
 def install() -> None:
     """Let tensors have their compiled destructor and, where the engine was built or is used a good deal, operators."""
     _prepare_header()
-    table = np.zeros(3 * len(RULES) + 7 + at.WHOLE_WRITES + at.PLAIN_COUNT, np.int64)
+    table = np.zeros(3 * len(RULES) + 9 + at.WHOLE_WRITES + at.PLAIN_COUNT, np.int64)
     TAPE.operators(TAPE.address, table.ctypes.data)
     _kept.append(table)
     _outlive_the_modules()

@@ -155,7 +155,9 @@ def _plan(labels: tuple[Labels, ...], output: Labels, shapes: tuple[tuple[int, .
     remaining, terms = [], []
     for k, own in enumerate(prepared):
         others = set(output).union(*(other for j, other in enumerate(prepared) if j != k))
-        diagonal = functools.partial(_diagonal, labels=labels[k], distinct=distinct[k]) if len(distinct[k]) < len(labels[k]) else None
+        diagonal = (
+            functools.partial(_diagonal, labels=labels[k], distinct=distinct[k]) if len(distinct[k]) < len(labels[k]) else None
+        )
         terms.append(_Term(diagonal, stretched[k], [at for at, label in enumerate(own) if label not in others]))
         remaining.append(tuple([label for label in own if label in others]))
     pairs = []

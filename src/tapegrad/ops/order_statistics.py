@@ -16,12 +16,14 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.ops import elementwise
 from tapegrad.ops.extremes import ValuesIndices, choosing, pick_along, pick_only, require_elements, share_evenly
+from tapegrad.ops.flat_places import along, take_at
 from tapegrad.ops.reductions import reduced
-from tapegrad.ops.selecting import gather
+from tapegrad.ops.selecting import _GATHER, gather
 from tapegrad.ops.shaping import reshape
 from tapegrad.ops.transposing import movedim
 from tapegrad.recording.axes import axis
 from tapegrad.recording.structural import Structural, apply
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]
@@ -295,7 +297,7 @@ def _checked(name: str, data: Array, q: float | Tensor, interpolation: str) -> T
         raise RuntimeError(
             f"{name}() q tensor must be same dtype as the input tensor, got {type_name(values.dtype)} and {type_name(data.dtype)}"
         )
-    if not np.all((values >= 0.0) & (values <= 1.0)):
+    if not ((values >= 0.0) & (values <= 1.0)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1], got {values.tolist()}")
     return q
 
@@ -311,9 +313,10 @@ def _quantile(
     else:
         position = axis(dim, data.ndim)
         kept = tuple(1 if k == position else extent for k, extent in enumerate(data.shape))
-        rows = movedim(x, position, -1) if data.ndim else reshape(x, (1,))
-    found = _interpolated(rows, reshape(wanted, (-1,)), interpolation, leaves_nan_out)
-    result = movedim(found, -1, 0)
+        rows = reshape(x, (1,)) if not data.ndim else x if position == data.ndim - 1 else movedim(x, position, -1)
+    flat = wanted if array_of(wanted).ndim == 1 else reshape(wanted, (-1,))
+    found = _interpolated(rows, flat, interpolation, leaves_nan_out)
+    result = found if array_of(found).ndim == 1 else movedim(found, -1, 0)
     shape = kept if keepdim else () if dim is None else tuple(n for k, n in enumerate(data.shape) if k != position)
     return reshape(result, (*array_of(wanted).shape, *shape))
 
@@ -325,13 +328,26 @@ def _by_row(order: Array) -> Callable[[Array], Array]:
 
 def _by_column(data: Array) -> Callable[[Array], Array]:
     """The same where all rows have the same ranks: a few are found one by one, without the order of all elements."""
+    order = None
 
     def places(ranks: Array) -> Array:
+        nonlocal order
         if 0 < len(ranks) <= FEW_RANKS and data.size > SMALL:
             return np.concatenate([_place_of_rank(data, -1, int(rank)) for rank in ranks], -1)
-        return data.argsort(-1, kind="stable").take(ranks, -1)
+        if order is None:
+            order = data.argsort(-1, kind="stable")
+        return order.take(ranks, -1)
 
     return places
+
+
+def _at(rows: Tensor, places: Array) -> Tensor:
+    """Elements of rows at places that they have."""
+    if TAPE.tracers or not places.size:
+        return gather(rows, -1, wrap(places))
+    shape = array_of(rows).shape
+    found, _ = along(places, len(shape) - 1, shape)
+    return take_at(rows, found, _GATHER)
 
 
 def _interpolated(rows: Tensor, wanted: Tensor, interpolation: str, leaves_nan_out: bool) -> Tensor:
@@ -358,10 +374,10 @@ def _interpolated(rows: Tensor, wanted: Tensor, interpolation: str, leaves_nan_o
     elif interpolation == "nearest":
         exact = np.round(exact)
     below = np.floor(exact)
-    low = gather(rows, -1, wrap(index_of(below.astype(np.int64))))
+    low = _at(rows, index_of(below.astype(np.int64)))
     if interpolation not in ("linear", "midpoint"):
         return low
-    high = gather(rows, -1, wrap(index_of(np.ceil(exact).astype(np.int64))))
+    high = _at(rows, index_of(np.ceil(exact).astype(np.int64)))
     if interpolation == "midpoint":
         return elementwise.lerp(low, high, 0.5)
     if wanted.requires_grad:
