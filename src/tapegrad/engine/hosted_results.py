@@ -27,6 +27,7 @@ from tapegrad.engine.objects import (
     clear_error,
     data_of,
     handle_of,
+    integer_value,
     is_common,
     item_of_tuple,
     length_of_tuple,
@@ -38,6 +39,7 @@ from tapegrad.engine.objects import (
     type_of,
 )
 from tapegrad.engine.record_operation import row_of_operation
+from tapegrad.engine.record_structural import write_sum
 from tapegrad.engine.structs import words_at
 
 
@@ -177,3 +179,39 @@ def product_form(tape, owner, operands, given):
         if t != 0:
             return t
     return call_with_words(tape.product_form, operands, given)
+
+
+@inline
+def reduced(tape, x, name, axes, scale, value):
+    """New tensor of a sum along dimensions, recorded; 0 if that is left to Python."""
+    if tape.tensor_type != tape.plain_tensor or tape.recording_off != 0 or tape.sums_ready == 0 or not is_common(tape, x):
+        return 0
+    if handle_of(tape, x) < 0:
+        register_new(tape, x)
+    handle, data = handle_of(tape, x), data_of(tape, x)
+    result = result_of(tape, value) if handle > 0 and data != 0 else 0
+    t = tensor_around(tape, result) if result != 0 else 0
+    if t == 0:
+        return 0
+    if handle_of(tape, x) == handle and data_of(tape, x) == data:  # else the collector ran
+        row = write_sum(tape, name, handle, data, axes, scale, result)
+        if row > 0 and set_handle(tape, t, row):
+            return t
+        clear_error()
+        if row > 0:
+            call2(tape.give_back, tape, row)
+    release(t)
+    return 0
+
+
+@kernel("int64(Tape,int64,int64,int64)")
+def reduced_form(tape, owner, operands, given):
+    """Of tensor, number of a node's name, bits of the axes, factor and value: a new tensor, None if that is left to Python."""
+    words = words_at(operands)
+    if given == 5 and is_float(tape, words[3]):
+        t = reduced(tape, words[0], integer_value(words[1]), integer_value(words[2]), float_value(words[3]), words[4])
+        if t != 0:
+            return t
+    clear_error()
+    retain(tape.none)
+    return tape.none

@@ -65,7 +65,8 @@ SLICES_OPERATION, HOSTS_READY, STRIDED_NAME, ALIAS_NAME, ELLIPSIS, FLOAT_ZERO, T
 APPLY, APPLY_FORM, PRODUCT, PRODUCT_FORM, PRODUCT_OPERATIONS, PLAIN_OPERATION, PLAIN_FORMS = 121, 122, 123, 124, 125, 126, 127
 NUMBER_CLASS, DOT, ENTER, LEAVE, IGNORING, SWAPAXES, LAST_AXES, NO_TENSORS = 128, 129, 130, 131, 132, 133, 134, 135
 HOSTED_THUNKS, OUTPUTS, VIEW, MATMUL = 136, 137, 138, 139  # and views, and what multiplies batches
-LENGTHS = 140  # room for the lengths of a new array
+REDUCED, SUMS_BY_ROWS = 140, 141  # and sums along dimensions; whether NumPy sums columns one row after the other
+LENGTHS = 142  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
 HEADER_WORDS = OFFSETS + 37
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of
@@ -114,7 +115,8 @@ LENGTH, NAME, SERIAL, PAYLOAD, SIZE, DTYPE, RESULT, SCALE, ARGUMENTS = 0, 1, 2, 
 
 # What vjps are written with, as far as it is compiled.
 PLAIN_PRODUCT, PLAIN_TRANSPOSE, PLAIN_OUTER, PLAIN_TRIANGLE, PLAIN_PIECES, PLAIN_SUM_TO, PLAIN_MIRRORED = 0, 1, 2, 3, 4, 5, 6
-PLAIN_COUNT = 7
+PLAIN_RESTORE, PLAIN_UNSQUEEZE = 7, 8
+PLAIN_COUNT = 9
 
 # What an argument saved.
 NOTHING, ARRAY, ROW, NUMBER, STALE = 0, 1, 2, 3, 4

@@ -293,7 +293,7 @@ def write_thunks(context, tape, table):
             builder.store(builder.ptrtoint(function, word), place)
         hosted = [thunk("apply", APPLY, (), 3), thunk("product", PRODUCT, (), 3)]
         hosted += [thunk(f"plain.{which}", PLAIN_OPERATION, (which,), 3) for which in range(PLAIN_COUNT)]
-        hosted += [thunk("outputs", OUTPUTS, (), 3), thunk("view", VIEW, (), 3)]
+        hosted += [thunk("outputs", OUTPUTS, (), 3), thunk("view", VIEW, (), 3), thunk("reduced", REDUCED, (), 3)]
         for k, function in enumerate(hosted):
             place = builder.gep(table, [ir.Constant(word, 3 * RULE_COUNT + len(others) + k)])
             builder.store(builder.ptrtoint(function, word), place)
@@ -306,7 +306,7 @@ def write_thunks(context, tape, table):
 def operators(tape, table):
     """Fill a table with C functions: two words a rule (method, reflected form; 0: none), then destructor, `sum`,
     `backward` and ``x[key]``, the writes to whole tensors, ``x[key] = value``, a word a rule (in place), and then functions:
-    `apply`, products, what vjps are written with, operations with several outputs, and views.
+    `apply`, products, what vjps are written with, operations with several outputs, views, and sums.
     """
     write_thunks(tape, table)
     return 0

@@ -200,16 +200,109 @@ def plain_pieces(tape, x, shapes):
 
 
 @inline
+def has_shape(tape, a, shape, first):
+    """Whether the dimensions of an array from one on are those in a tuple."""
+    if array_rank(a) - first != length_of_tuple(shape):
+        return False
+    for d in range(array_rank(a) - first):
+        if integer_value(item_of_tuple(shape, d)) != array_dimensions(a)[first + d]:
+            return False
+    return True
+
+
+@inline
 def plain_sum_to(tape, x, shape):
-    """The tensor itself, where it has the shape."""
+    """The tensor itself, where it has the shape; or the sum over dimensions in front, one after the other."""
     a = plain_data(tape, x)
-    if a == 0 or type_of(shape) != tape.tuple_type or length_of_tuple(shape) != array_rank(a):
+    if a == 0 or type_of(shape) != tape.tuple_type:
         return 0
-    for d in range(array_rank(a)):
-        if integer_value(item_of_tuple(shape, d)) != array_dimensions(a)[d]:
-            return 0
-    retain(x)
-    return x
+    first = array_rank(a) - length_of_tuple(shape)
+    if first < 0 or not has_shape(tape, a, shape, first):
+        return 0
+    if first == 0:
+        retain(x)
+        return x
+    size = array_size(a)
+    if tape.sums_by_rows == 0 or array_type_number(a) != FLOAT64 or not array_is_contiguous(a) or size > LARGEST_BLOCK or size == 0:
+        return 0
+    columns = 1
+    for d in range(length_of_tuple(shape)):
+        tape.lengths[d] = array_dimensions(a)[first + d]
+        columns *= tape.lengths[d]
+    if columns == 1:
+        return 0  # which NumPy sums in another order
+    z = new_array(tape, FLOAT64, length_of_tuple(shape), tape.lengths)
+    if z == 0:
+        clear_error()
+        return 0
+    source, target = doubles_at(array_data(a)), doubles_at(array_data(z))
+    for j in range(columns):
+        target[j] = source[j]
+    for row in range(1, size // columns):
+        for j in range(columns):
+            target[j] = target[j] + source[row * columns + j]
+    return tensor_around(tape, z)
+
+
+@inline
+def copy_of_shape(tape, a, rank):
+    """A new tensor with the numbers of a small array, and the lengths that stand in the room for them; 0 without memory."""
+    z = new_array(tape, FLOAT64, rank, tape.lengths)
+    if z == 0:
+        clear_error()
+        return 0
+    source, target = doubles_at(array_data(a)), doubles_at(array_data(z))
+    for j in range(array_size(a)):
+        target[j] = source[j]
+    return tensor_around(tape, z)
+
+
+@inline
+def is_small_block(tape, a):
+    """Whether data are a small contiguous float64 array with dimensions."""
+    if a == 0 or array_type_number(a) != FLOAT64 or not array_is_contiguous(a):
+        return False
+    return 0 < array_rank(a) < MOST_LENGTHS and array_size(a) <= LARGEST_BLOCK
+
+
+@inline
+def plain_restore(tape, x, axes, keepdim, shape):
+    """A reduction over axes of something of a shape, with the dimensions that were removed as dimensions of one element."""
+    if type_of(axes) != tape.tuple_type or type_of(shape) != tape.tuple_type:
+        return 0
+    rank, removed = length_of_tuple(shape), length_of_tuple(axes)
+    if keepdim == tape.true or removed == rank:
+        retain(x)
+        return x
+    a = plain_data(tape, x)
+    if keepdim != tape.false or not is_small_block(tape, a) or array_rank(a) != rank - removed:
+        return 0
+    own, k = 0, 0
+    for d in range(rank):
+        if k < removed and integer_value(item_of_tuple(axes, k)) == d:
+            tape.lengths[d] = 1
+            k += 1
+        else:
+            if own >= array_rank(a):
+                return 0
+            tape.lengths[d] = array_dimensions(a)[own]
+            own += 1
+    return copy_of_shape(tape, a, rank) if k == removed else 0
+
+
+@inline
+def plain_unsqueeze(tape, x, dim):
+    """A dimension of one element more."""
+    a = plain_data(tape, x)
+    if not is_small_block(tape, a) or type_of(dim) != tape.int_type:
+        return 0
+    rank, at = array_rank(a) + 1, integer_value(dim)
+    at = at + rank if at < 0 else at
+    if not 0 <= at < rank:
+        return 0
+    for d in range(rank):
+        tape.lengths[d] = 1 if d == at else array_dimensions(a)[d if d < at else d - 1]
+    return copy_of_shape(tape, a, rank)
 
 
 @kernel("int64(Tape,int64,int64,int64,int64)")
@@ -223,6 +316,10 @@ def plain_form(tape, which, owner, operands, given):
             t = plain_transpose(tape, words[0])
         elif which == PLAIN_OUTER and given == 2:
             t = plain_outer(tape, words[0], words[1])
+        elif which == PLAIN_RESTORE and given == 4:
+            t = plain_restore(tape, words[0], words[1], words[2], words[3])
+        elif which == PLAIN_UNSQUEEZE and given == 2:
+            t = plain_unsqueeze(tape, words[0], words[1])
         elif which == PLAIN_MIRRORED and given == 1:
             t = plain_mirrored(tape, words[0])
         elif which == PLAIN_PIECES and given == 2:

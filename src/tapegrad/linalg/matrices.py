@@ -22,6 +22,7 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = [
+    "FLOAT64",
     "Array",
     "broadcast_batches",
     "decompose",

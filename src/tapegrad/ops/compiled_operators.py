@@ -25,7 +25,7 @@ from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import views
 from tapegrad.ops.elementwise import FORMS, REFLECTED, doc, use_compiled
-from tapegrad.recording import structural
+from tapegrad.recording import strided_maps, structural
 from tapegrad.recording.primal_values import forward
 from tapegrad.rules.table import POWERS, RULES
 from tapegrad.tape.locks import leaves
@@ -36,16 +36,8 @@ from tapegrad.tensors.tensor import LeafLink, Meta, Tensor, make
 from tapegrad.tensors.version_counters import VersionCounter
 
 __all__ = [
-    "builtin",
-    "descriptor",
-    "hosted_function",
-    "install",
-    "keep",
-    "method_sum",
-    "plain_function",
-    "prepare_views",
-    "when_compiled",
-]
+    "builtin", "descriptor", "hosted_function", "install", "keep", "method_sum", "plain_function", "prepare_views", "when_compiled",
+]  # fmt: skip
 
 METH_NOARGS, METH_O, METH_VARARGS_KEYWORDS, METH_FASTCALL, METH_FASTCALL_KEYWORDS = 0x0004, 0x0008, 0x0003, 0x0080, 0x0082
 
@@ -227,9 +219,11 @@ def _use_hosted(thunks: int) -> None:
     )  # fmt: skip
     header[at.LAST_AXES], header[at.PLAIN_FORMS] = _last_axes.ctypes.data, _plain_forms.ctypes.data
     header[at.APPLY], header[at.PRODUCT] = kernels.apply_operation.get(), kernels.product_form.get()
-    header[at.VIEW] = kernels.view_form.get()
+    header[at.VIEW], header[at.REDUCED] = kernels.view_form.get(), kernels.reduced_form.get()
+    header[at.SUMS_BY_ROWS] = int(_sums_by_rows())
     header[at.PLAIN_OPERATION], header[at.OUTPUTS] = kernels.plain_form.get(), kernels.outputs_form.get()
     views.use_compiled(_first_view)
+    strided_maps.use_compiled(hosted_function("reduced", 4 + at.PLAIN_COUNT, None))
     structural.use_compiled(hosted_function("apply", 0, structural.apply_form.__doc__))
 
 
@@ -254,6 +248,19 @@ def prepare_views() -> None:
         header[word] = keep(thing)
     header[at.SLICE_NAME], header[at.SELECT_NAME] = TAPE.name_number("SliceBackward0"), TAPE.name_number("SelectBackward0")
     header[at.ALIAS_NAME] = TAPE.name_number("AliasBackward0")
+
+
+def _sums_by_rows() -> bool:
+    """Whether NumPy's sums over dimensions in front add one row after the other, to the last bit."""
+    whole = (np.arange(1.0, 841.0) ** 0.5 - 20.0).reshape(7, 5, 2, 12)
+    for over in (1, 2, 3):
+        rows = whole.reshape(-1, *whole.shape[over:])
+        total = rows[0].copy()
+        for row in rows[1:]:
+            total += row
+        if (np.add.reduce(whole, tuple(range(over)), keepdims=True).reshape(total.shape) != total).any():
+            return False
+    return True
 
 
 def _first_view(*given: Any) -> Any:
@@ -299,7 +306,7 @@ def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
 def install() -> None:
     """Let tensors have their compiled destructor and, where the engine was built or is used a good deal, operators."""
     _prepare_header()
-    table = np.zeros(3 * len(RULES) + 9 + at.WHOLE_WRITES + at.PLAIN_COUNT, np.int64)
+    table = np.zeros(3 * len(RULES) + 10 + at.WHOLE_WRITES + at.PLAIN_COUNT, np.int64)
     TAPE.operators(TAPE.address, table.ctypes.data)
     _kept.append(table)
     _outlive_the_modules()

@@ -325,6 +325,8 @@ for _which, _name in (
     (at.PLAIN_PIECES, "pieces"),
     (at.PLAIN_SUM_TO, "sum_to"),
     (at.PLAIN_MIRRORED, "mirrored"),
+    (at.PLAIN_RESTORE, "restore"),
+    (at.PLAIN_UNSQUEEZE, "unsqueeze"),
 ):
     _form = vars(_Plain)[_name]
     setattr(_Plain, _name, when_compiled(_Plain, _form, partial(plain_function, _name, _which, _form.__func__)))

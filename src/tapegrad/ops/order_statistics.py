@@ -148,11 +148,15 @@ def element_of_rank(flat: Array, rank: int) -> Any:
         if 0 <= rank_there < some.size:
             some.partition(rank_there)
             return some[rank_there]
-    return np.partition(flat, rank)[rank]
+    ordered = flat.copy()
+    ordered.partition(rank)  # without the wrapper around it
+    return ordered[rank]
 
 
 def _place_of_rank(data: Array, position: int, rank: int) -> Array:
     """Where the element of a rank stands in a stable order."""
+    if data.size <= SMALL:  # where the order of all is found as soon as one of them
+        return data.argsort(position, kind="stable").take([rank], position)
     value = (
         np.atleast_1d(element_of_rank(data, rank)) if data.ndim == 1 else np.partition(data, rank, position).take([rank], position)
     )
@@ -206,16 +210,21 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
 def _place_of_mode(data: Array, position: int) -> Array:
     rows = data.swapaxes(position, -1)
     order = rows.argsort(-1, kind="stable") if _has_nan(data) else None
-    ordered = np.sort(rows, -1) if order is None else np.take_along_axis(rows, order, -1)
+    if order is None:
+        ordered = np.array(rows, order="C")
+        ordered.sort(-1)
+    else:
+        ordered = np.take_along_axis(rows, order, -1)
     places = np.arange(ordered.shape[-1])
     begins = np.ones(ordered.shape, bool)
     begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
     run = places - np.maximum.accumulate(np.where(begins, places, 0), -1)
-    longest = np.argmax(run, -1, keepdims=True)
+    longest = run.argmax(-1, keepdims=True)
     if order is not None:
         last = np.take_along_axis(order, longest, -1)
     else:  # sorting values takes a fifth of the time of finding their order
-        found = rows == np.take_along_axis(ordered, longest, -1)
+        starts = np.arange(0, ordered.size, len(places)).reshape(longest.shape)
+        found = rows == ordered.reshape(-1).take(longest + starts)
         last = rows.shape[-1] - 1 - found[..., ::-1].argmax(-1, keepdims=True)
     return np.ascontiguousarray(last.swapaxes(position, -1))
 

@@ -142,16 +142,18 @@ def apart(t: Tensor, kept: Array | float) -> Tensor:
 
 def product(a: Array, b: Array) -> Array:
     """The product of two arrays whose inner sizes agree."""
+    token = enter(IGNORING)
     try:
-        with quiet():
-            if a.ndim <= 2 and b.ndim <= 2:
-                return np.dot(a, b)
-            if b.ndim <= 2 and a.flags.c_contiguous and a.size:
-                # One product with a tall matrix instead of one per batch.
-                return np.dot(a.reshape(-1, a.shape[-1]), b).reshape(a.shape[:-1] + b.shape[1:])
-            return np.matmul(a, b)
+        if a.ndim <= 2 and b.ndim <= 2:
+            return np.dot(a, b)
+        if b.ndim <= 2 and a.flags.c_contiguous and a.size:
+            # One product with a tall matrix instead of one per batch.
+            return np.dot(a.reshape(-1, a.shape[-1]), b).reshape(a.shape[:-1] + b.shape[1:])
+        return np.matmul(a, b)
     except ValueError:
         raise _batch_mismatch(a.shape[:-2], b.shape[:-2]) from None
+    finally:
+        leave(token)
 
 
 def _dot_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
