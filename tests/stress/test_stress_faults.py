@@ -58,6 +58,12 @@ def host_rows(leaves: Leaves) -> None:
     (hidden.prod() + tg.cumsum(hidden, 0).sum()).backward()
 
 
+def several_outputs(leaves: Leaves) -> None:
+    _, v, m = leaves
+    outputs = tg.linalg.qr(m + 4.0 * tg.eye(4))
+    ((outputs.Q * outputs.R).diagonal() * v.reshape(2, 2).transpose(0, 1).reshape(4)).sum().backward()
+
+
 def several_leaves(leaves: Leaves) -> None:
     w, v, m = leaves
     ((m * v).sum() * w).backward()
@@ -140,8 +146,8 @@ def growth(leaves: Leaves) -> None:
 PROGRAMS: dict[str, Program] = {
     program.__name__: program
     for program in (
-        scalars, arrays, host_rows, several_leaves, retained, chosen_inputs, recorded, recorded_backward, writes, hooks,
-        custom_function, growth,
+        scalars, arrays, host_rows, several_outputs, several_leaves, retained, chosen_inputs, recorded, recorded_backward, writes,
+        hooks, custom_function, growth,
     )
 }  # fmt: skip
 
@@ -242,7 +248,7 @@ class Boundary:
 # way back of a mode, which nothing can come before.
 UNTOUCHED = {"drop", "release_all", "conclude", "give_up", "drop_trash", "pin", "correct_pins", "switch_recording"}
 # Programs that compiled operators and sweeps alone run, without a call of the engine that Python makes unless memory has to grow.
-PERHAPS_WITHOUT_BOUNDARIES = {"scalars"}
+PERHAPS_WITHOUT_BOUNDARIES = {"scalars", "arrays", "host_rows", "writes", "several_outputs"}
 
 
 @pytest.fixture(params=[False, True], ids=["before", "after"])

@@ -21,6 +21,7 @@ IMPORTED = [
     "tapegrad",
     "absent_names",
     "arrays",
+    "arrays.addresses",
     "arrays.dtypes",
     "arrays.floating_point_warnings",
     "arrays.foreign_arrays",

@@ -175,8 +175,11 @@ def _spread(
 
 def _variance(arrays: Sequence[Any], attrs: Any) -> Any:
     (data,), (removed, keepdim, freedom) = arrays, attrs
-    centred = data - add_reduce(data, removed, None, None, True) / np.float64(count(data.shape, removed)).astype(data.dtype)
-    return add_reduce(centred * centred, removed, None, None, keepdim) / np.asarray(freedom, data.dtype)
+    size: Any = float(count(data.shape, removed))
+    if data.itemsize < 8:  # float64 is what numbers are anyway
+        size, freedom = np.float64(size).astype(data.dtype), np.asarray(freedom, data.dtype)
+    centred = data - add_reduce(data, removed, None, None, True) / size
+    return add_reduce(centred * centred, removed, None, None, keepdim) / freedom
 
 
 def _deviation(arrays: Sequence[Any], attrs: Any) -> Any:

@@ -267,7 +267,8 @@ class _Plain(_Tensors):
             size *= data.shape[k]
         token = enter(IGNORING)
         try:
-            return _tensor(np.divide(add_reduce(data, axes, None, None, keepdim), size).astype(data.dtype, copy=False))
+            found = np.divide(add_reduce(data, axes, None, None, keepdim), size)
+            return _tensor(found if data.itemsize == 8 else found.astype(data.dtype, copy=False))
         finally:
             leave(token)
 

@@ -177,7 +177,9 @@ def mean_over(x: Tensor, name: str, removed: tuple[int, ...], keepdim: bool) -> 
     try:
         # half precision is summed in single, where it does not overflow
         summed = add_reduce(data, removed, np.float32 if data.itemsize == 2 else None, None, keepdim)
-        result = np.divide(summed, size).astype(data.dtype, copy=False)
+        result = np.divide(summed, size)
+        if data.itemsize < 8:
+            result = result.astype(data.dtype, copy=False)
     finally:
         leave(token)
     return reduce_sum(x, name, removed, 1.0 / size if size else np.nan, result)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.dtypes import accumulation_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.arrays.memory_pool import SMALL
@@ -217,10 +218,11 @@ def recurrence(a: Tensor, b: Tensor, position: int, backwards: bool) -> Tensor:
         outer = math.prod(shape[:position])
         operands = np.ascontiguousarray(coefficients, np.float64), np.ascontiguousarray(terms, np.float64), result
         inner = result.size // (outer * shape[position])
-        x, y, z = [operand.__array_interface__["data"][0] for operand in operands]  # a fifth of the time of `ctypes.data`
+        x, y, z = map(address_of, operands)
         TAPE.solve_recurrence(x, y, z, outer, shape[position], inner, int(backwards))
-    with quiet():
-        result = result.astype(terms.dtype, copy=False)
+    if terms.itemsize != 8:
+        with quiet():
+            result = result.astype(terms.dtype, copy=False)
     return apply(_RECURRENCE, (a, b), result, (position, backwards))
 
 

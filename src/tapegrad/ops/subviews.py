@@ -227,7 +227,7 @@ def storage_offset(x: Tensor) -> int:
 
 
 def _distance(part: Array, whole: Array) -> int:
-    apart = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    apart = address_of(part) - address_of(whole)
     return int(apart // part.itemsize)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays import dtypes
+from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.arrays.sizes import is_one_number
@@ -249,10 +250,10 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
         x, functions, room = operands[0], 0, 0
         if (is_staged and not (has_own_bits and all(map(_is_few, operands)))) or x is out:
             functions, kept = functions_in(TAPE.kernel_table) if is_staged else 0, np.empty(BLOCK * (ROOM_BLOCKS + 1))
-            room = kept.__array_interface__["data"][0]
+            room = address_of(kept)
         if alone and type(x) is np.ndarray and x.dtype == dtypes.float64 and x.flags.c_contiguous:
             out = large_empty(x.shape, dtypes.float64) if out is None else out
-            at, to = x.__array_interface__["data"][0], out.__array_interface__["data"][0]
+            at, to = address_of(x), address_of(out)
             TAPE.call_loop_of_rule(loops, number, x.size, at, at, at, to, 0, functions, room)
             return out
         are_doubles, shapes, numbers = True, set(), 0
@@ -267,9 +268,8 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
             shape = shapes.pop() if len(shapes) == 1 else np.broadcast(*operands).shape
             out = large_empty(shape, dtypes.float64)
         arrays = [_stretched(a, out.shape) for a in operands]
-        at = [a.__array_interface__["data"][0] for a in (*arrays, out)]
-        to = at[-1]
-        x_at, y_at, w_at, *_ = (*at, to, to)
+        to = address_of(out)
+        x_at, y_at, w_at, *_ = (*[address_of(a) for a in arrays], to, to, to)
         TAPE.call_loop_of_rule(loops, number, out.size, x_at, y_at, w_at, to, numbers, functions, room)
         if are_doubles:
             return out

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.recording.structural import as_result
 from tapegrad.tape.tape import TAPE
@@ -134,7 +135,7 @@ def _geometry(shape: tuple[int, ...], take: Callable[[Any], Any]) -> tuple[Any, 
     """Dimensions, strides and offset, in elements in C order, of a view of an array of `shape`."""
     whole = np.empty(shape, np.int8)
     part = take(whole)
-    offset = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0] if part.size else 0
+    offset = address_of(part) - address_of(whole) if part.size else 0
     return part.shape, part.strides, offset
 
 
