@@ -1,5 +1,6 @@
 """autograd.grad: requested inputs, unused ones, seeds, what is touched and what is not."""
 
+import numpy as np
 import pytest
 from engine_fixtures import assert_values, leaf
 
@@ -193,3 +194,28 @@ def test_gradient_after_the_leaf_was_written_under_no_grad() -> None:
     with tg.no_grad():
         x -= 0.5 * x.grad
     assert_values(grad(x * x, x)[0], [0.0])
+
+
+def test_a_leaf_that_a_number_does_not_depend_on_is_refused_and_the_graph_stays() -> None:
+    x, y = tg.tensor([1.0, 2.0], requires_grad=True), tg.tensor([1.0, 2.0], requires_grad=True)
+    z = (x * x).sum()
+    with pytest.raises(RuntimeError, match="not have been used"):
+        tg.autograd.grad(z, y)
+    np.testing.assert_array_equal(tg.autograd.grad(z, x)[0].numpy(), [2.0, 4.0])
+
+
+def test_hooks_on_the_way_to_the_one_leaf_are_called() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    inner = x * x
+    inner.register_hook(lambda g: 3.0 * g)
+    x.register_hook(lambda g: g + 1.0)
+    np.testing.assert_array_equal(tg.autograd.grad(inner.sum(), x)[0].numpy(), [7.0, 13.0])
+
+
+def test_the_gradient_by_one_leaf_is_not_accumulated_and_frees_the_graph() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    z = tg.exp(x).prod()
+    np.testing.assert_allclose(tg.autograd.grad(z, x)[0].numpy(), np.exp(3.0) * np.ones(2))
+    assert x.grad is None
+    with pytest.raises(RuntimeError, match="second time"):
+        tg.autograd.grad(z, x)
