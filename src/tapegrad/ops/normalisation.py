@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tapegrad.arrays.dtypes import get_default_dtype, type_name
-from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.ops import elementwise
 from tapegrad.ops.exponential_shares import values as by_loops
 from tapegrad.ops.namespaces import TENSORS
@@ -55,8 +56,11 @@ def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Ten
         x = cast(x, get_default_dtype())
         data = array_of(x)
     removed = reduced(dim, data.ndim)
-    with quiet():
+    token = enter(IGNORING)
+    try:
         result = logsumexp_again((data,), (removed, keepdim))
+    finally:
+        leave(token)
     return apply(_LOGSUMEXP, (x,), result, (removed, keepdim))
 
 
@@ -70,6 +74,8 @@ def logsumexp_again(arrays: Sequence[Any], attrs: Any) -> Any:
 
 def _finite_maximum(data: Array, removed: tuple[int, ...]) -> Array:
     top = np.asarray(maximum_reduce(data, removed, None, None, True, -np.inf))
+    if top.size == 1 and not math.isinf(top.item()):
+        return top
     # inf - inf would be nan where the exponentials are plainly 0 or inf
     return np.where(np.isinf(top), 0.0, top).astype(data.dtype, copy=False)
 
@@ -82,7 +88,7 @@ def _logsumexp_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     g = on.restore(g, removed, keepdim, shape)
     z = on.restore(ctx.result, removed, keepdim, shape)
     value = array_of(z)
-    if not np.isinf(value).any():
+    if not (math.isinf(value.item()) if value.size == 1 else np.isinf(value).any()):
         return (elementwise._mul0(g, elementwise.exp(x - z)),)
     # All weights are 0 below -inf; under inf the infinite elements share the gradient.
     data = array_of(x)
