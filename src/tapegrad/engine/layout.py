@@ -57,7 +57,10 @@ META_TEMPLATE, META_WORDS, ZERO_OPERATION, FILL_OPERATION, FILL_TENSOR_OPERATION
 SLICES_OPERATION, HOSTS_READY, STRIDED_NAME, ALIAS_NAME, ELLIPSIS, FLOAT_ZERO, TUPLE_TYPE, ITEM_FORM_OF_TENSORS = (
     113, 114, 115, 116, 117, 118, 119, 120,
 )  # fmt: skip
-LENGTHS = 121  # room for the lengths of a new array
+# How rules that no loop of NumPy's computes have their values: the compiled form of operators of three operands, and room for the
+# blocks that go to loops of NumPy's and for numbers that are operands.
+OPERATE_THREE, VALUE_ROOM = 121, 122
+LENGTHS = 123  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
 HEADER_WORDS = OFFSETS + 36
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of
@@ -112,6 +115,9 @@ SAVED_INPUT, SAVED_OUTPUT, SAVED_OTHER = 0, 1, 2
 
 # Answers of the recording entries; a positive answer is a handle.
 FULL, NEW_LEAF, UNSUPPORTED = -1, -2, -3
+
+# Second word of a rule among the loops where NumPy has none: a loop of ours gives its values, alone or with NumPy's for functions.
+BY_OWN_LOOP, BY_STAGES = 1, 2
 
 # Which write to a whole tensor, and how many there are.
 WRITE_ZERO, WRITE_FILL, WRITE_COPY = 0, 1, 2
