@@ -215,7 +215,7 @@ class _Plain(_Tensors):
         g: Tensor, x: Tensor, y: Tensor, divisor: float, bound: float, factor: float, needs: Sequence[bool]
     ) -> Sequence[Tensor | None]:
         given = g, x, y, divisor, bound, factor, needs
-        found = look_up("ops.residuals:large_differences")(*given)
+        found = look_up("ops.residuals:differences_by_loop")(*given)
         return look_up("ops.residuals:limited_differences")(*given, PLAIN) if found is None else found
 
     @staticmethod

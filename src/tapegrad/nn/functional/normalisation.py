@@ -276,9 +276,11 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
 def _running(mean: Tensor, variance: Tensor, layout: Layout) -> Moments:
     """Running values of the channels as moments of all groups."""
-    repeats = layout.inner[1]
-    means, variances = (np.tile(array_of(t).reshape(-1), repeats).astype(np.float64) for t in (mean, variance))
-    return fixed_moments(means, variances, layout)
+    repeats, found = layout.inner[1], []
+    for t in (mean, variance):
+        values = np.array(array_of(t).reshape(-1), np.float64)
+        found.append(values if repeats == 1 else np.tile(values, repeats))
+    return fixed_moments(found[0], found[1], layout)
 
 
 def _move(running_mean: Tensor | None, running_var: Tensor | None, momentum: float, found: Moments, layout: Layout) -> None:
