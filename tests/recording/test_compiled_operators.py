@@ -109,6 +109,30 @@ def test_operations_on_three_arrays_have_the_gradients_of_the_python_form(name: 
     assert slopes(compiled(name), operands) == slopes(FORMS[opcode], operands)
 
 
+@each(
+    "shapes",
+    [((2, 3), (3,), (2, 1)), ((3,), (2, 3), ()), ((1,), (1, 1), (4,)), ((2, 1), (1, 3), (3,)), ((0, 3), (3,), (1, 3))],
+    ids=str,
+)
+@each("name", ["lerp", "_clamp", "where"])
+def test_stretched_operands_of_three_are_those_of_the_python_form(name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    opcode = next(opcode for opcode, own in TERNARY if own == name)
+    rng = np.random.default_rng(len(shapes[0]))
+    operands = [
+        tg.tensor(rng.standard_normal(shape), requires_grad=RULES[opcode].partials[k] is not None) for k, shape in enumerate(shapes)
+    ]
+    if name == "where":
+        operands[0] = operands[0] > 0.0
+    assert_same_bits(numbers(compiled(name)(*operands)), numbers(FORMS[opcode](*operands)))
+    assert slopes(compiled(name), operands) == slopes(FORMS[opcode], operands)
+
+
+@each("name", ["lerp", "_clamp", "_elu"])
+def test_shapes_of_three_that_do_not_fit_are_refused(name: str) -> None:
+    with pytest.raises(RuntimeError, match="must match the size"):
+        compiled(name)(leaf([1.0, 2.0, 3.0]), tg.tensor([1.0, 2.0]), 0.5)
+
+
 @each("choice", [[True, False, True], [1.0, 0.0, 1.0]], ids=["bool", "double"])
 def test_choice_between_two_has_the_gradient_where_it_was_taken(choice: Any) -> None:
     y, w = leaf([1.0, 2.0, 3.0]), leaf([4.0, 5.0, 6.0])

@@ -1,7 +1,7 @@
 """Operators of three operands, compiled: limits, interpolations, and activations with constants.
 
-Common are tensors of small contiguous float64 arrays of one shape, with numbers; where a rule only chooses by an operand, that may
-hold truth values. Everything else, and every refusal, is left to the Python form.
+Common are tensors of small contiguous float64 arrays, of one shape or stretched to it, with numbers; where a rule only chooses by
+an operand, that may hold truth values. Everything else, and every refusal, is left to the Python form.
 """
 
 from tapegrad.compilation.jit import inline, kernel
@@ -9,19 +9,28 @@ from tapegrad.engine.items import release_any
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_data,
+    array_dimensions,
     array_is_contiguous,
     array_rank,
     array_size,
     array_type_number,
     call11_word,
-    float_value,
     is_float,
-    release,
+    load_f64,
     retain,
     u8,
 )
-from tapegrad.engine.objects import call_method_form, clear_error, data_of, handle_of, new_array_like, new_tensor, type_of
-from tapegrad.engine.operator_results import deliver_tensor, has_partial, is_block, recording, same_shape
+from tapegrad.engine.objects import (
+    call_method_form,
+    clear_error,
+    data_of,
+    handle_of,
+    new_array,
+    new_array_like,
+    new_tensor,
+    type_of,
+)
+from tapegrad.engine.operator_results import deliver_tensor, has_partial, is_block, length, number_in, recording, same_shape, step
 from tapegrad.engine.operators import float_from, registered_handle
 from tapegrad.engine.own_values import has_own_values, own_values
 from tapegrad.engine.structs import doubles_at, words_at
@@ -61,6 +70,8 @@ def usual_operand(tape, opcode, k, obj):
         return 0
     if not is_float(tape, data) and is_choice(tape, opcode, k, data):
         return numbers_of(tape, data)
+    if not is_float(tape, data) and array_rank(data) == 0 and handle_of(tape, obj) == 0:
+        return number_in(tape, data)
     if not is_float(tape, data) and not is_block(tape, data):
         return 0
     retain(data)
@@ -85,21 +96,94 @@ def handle_of_operand(tape, obj, tracking):
 
 
 @inline
-def shape_of_all(tape, a, b, c):
-    """The array whose shape operands have together, all but numbers; 0 if there is none, or they differ."""
-    shaped = a if not is_float(tape, a) else b if not is_float(tape, b) else c
-    if is_float(tape, shaped):
+def extent(tape, obj, rank, d):
+    """The length of a number or an array along a dimension of something of this rank."""
+    return 1 if is_float(tape, obj) else length(obj, rank, d)
+
+
+@inline
+def rank_of(tape, obj):
+    """How many dimensions a number or an array has."""
+    return 0 if is_float(tape, obj) else array_rank(obj)
+
+
+@inline
+def rank_of_all(tape, opcode, a, b, c):
+    """Rank of operands together, whose lengths are written to `LENGTHS`; 0 if all are numbers, they do not fit, or are large.
+
+    Arrays are of one shape, unless the rule rounds in the same way in whichever loop.
+    """
+    rank, size = max(rank_of(tape, a), rank_of(tape, b), rank_of(tape, c)), 1
+    if rank > MOST_LENGTHS:
         return 0
-    if (is_float(tape, b) or same_shape(shaped, b)) and (is_float(tape, c) or same_shape(shaped, c)):
-        return shaped
-    return 0
+    for d in range(rank):
+        most = 1
+        for k in (extent(tape, a, rank, d), extent(tape, b, rank, d), extent(tape, c, rank, d)):
+            if k != 1 and most != 1 and k != most:
+                return 0
+            most = k if k != 1 else most
+        tape.lengths[d] = most
+        size *= most
+        if size > LARGEST_BLOCK:
+            return 0
+    if tape.loops[opcode].data == BY_OWN_LOOP:
+        return rank
+    has_all = has_lengths(tape, a, rank) and has_lengths(tape, b, rank) and has_lengths(tape, c, rank)
+    return rank if has_all else 0
+
+
+@inline
+def has_lengths(tape, obj, rank):
+    """Whether an operand is a number, or an array of the shape in `LENGTHS`."""
+    if is_float(tape, obj):
+        return True
+    if array_rank(obj) != rank:
+        return False
+    for d in range(rank):
+        if array_dimensions(obj)[d] != tape.lengths[d]:
+            return False
+    return True
+
+
+@inline
+def stretched_to(tape, obj, out):
+    """A new reference to a number or an array, written out in the shape of another one; 0 without memory."""
+    if is_float(tape, obj) or same_shape(obj, out):
+        retain(obj)
+        return obj
+    made = new_array_like(tape, out)
+    if made == 0:
+        clear_error()
+        return 0
+    rank, values = array_rank(out), doubles_at(array_data(made))
+    for j in range(array_size(out)):
+        place, rest = array_data(obj), j
+        for d in range(rank - 1, -1, -1):
+            count = array_dimensions(out)[d]
+            place += (rest % count) * step(obj, rank, d)
+            rest = rest // count
+        values[j] = load_f64(place)
+    return made
+
+
+@inline
+def values_of_three(tape, opcode, a, b, c, out):
+    """Write the values of operands that fit to the result; False without memory."""
+    x, y, w = stretched_to(tape, a, out), stretched_to(tape, b, out), stretched_to(tape, c, out)
+    done = x != 0 and y != 0 and w != 0
+    if done:
+        own_values(tape, opcode, x, y, w, out)
+    release_any(x)
+    release_any(y)
+    release_any(w)
+    return done
 
 
 @inline
 def fit_in_shape(tape, opcode, x, y, w):
     """Whether an operation on these cannot fail: new leaves get rows from operations that succeed."""
     a, b, c = usual_operand(tape, opcode, 0, x), usual_operand(tape, opcode, 1, y), usual_operand(tape, opcode, 2, w)
-    fit = a != 0 and b != 0 and c != 0 and shape_of_all(tape, a, b, c) != 0
+    fit = a != 0 and b != 0 and c != 0 and rank_of_all(tape, opcode, a, b, c) > 0
     release_any(a)
     release_any(b)
     release_any(c)
@@ -109,14 +193,15 @@ def fit_in_shape(tape, opcode, x, y, w):
 @inline
 def value_and_row(tape, opcode, t, a, b, c, x_handle, y_handle, w_handle):
     """Compute and record; as `deliver_tensor` answers."""
-    shaped = shape_of_all(tape, a, b, c) if a != 0 and b != 0 and c != 0 else 0
+    rank = rank_of_all(tape, opcode, a, b, c) if a != 0 and b != 0 and c != 0 else 0
     tracked = x_handle != 0 or y_handle != 0 or w_handle != 0
-    if shaped == 0 or x_handle < 0 or y_handle < 0 or w_handle < 0 or (tracked and tape.elementwise_row == 0):
+    if rank == 0 or x_handle < 0 or y_handle < 0 or w_handle < 0 or (tracked and tape.elementwise_row == 0):
         return deliver_tensor(tape, t, 0, 0)
-    data, handle = new_array_like(tape, shaped), 0
+    data, handle = new_array(tape, FLOAT64, rank, tape.lengths), 0
     if data != 0:
-        own_values(tape, opcode, a, b, c, data)
-        if tracked:
+        if not values_of_three(tape, opcode, a, b, c, data):
+            handle = UNSUPPORTED
+        elif tracked:
             handle = call11_word(tape.elementwise_row, tape, opcode, 0, 3, x_handle, a, y_handle, b, w_handle, c, data)
     return deliver_tensor(tape, t, data, handle)
 

@@ -152,6 +152,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     former, latter = (data[half] for half in halves)
     if data.size > SMALL and former[(0,) * position].size > LEAST_RUN:  # NumPy begins a loop at each row of a half
         former, latter = np.ascontiguousarray(former), np.ascontiguousarray(latter)
+    elif data.dtype == np.float64 and not latter.flags.c_contiguous:
+        latter = np.ascontiguousarray(latter)  # of which the operator is compiled
     gate = elementwise.sigmoid(wrap(latter))
     with quiet():
         result = former * array_of(gate)

@@ -17,14 +17,17 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.numpy_protocol.operands import NotCovered, named, one
 from tapegrad.numpy_protocol.protocols import SCIPY, ufunc_of_scipy
 from tapegrad.ops.elementwise import FORMS
+from tapegrad.ops.exponential_shares import SUM_START, numpys_loops
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.primal_values import forward
 from tapegrad.recording.structural import Context, Structural, apply, as_result
 from tapegrad.surface import functions as tg
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make
 
@@ -287,13 +290,17 @@ def _vjp(partials: Partials, g: Tensor, ctx: Context) -> tuple[Tensor | None, ..
 def _product_of_arrays(g: Tensor, slope: Tensor) -> Tensor:
     """The same product without the rest of the operator."""
     a, b = g._data, slope._data
-    if type(a) is not np.ndarray or type(b) is not np.ndarray or not (a.ndim and b.ndim) or not (a.dtype is b.dtype is _F64):
+    if type(a) is not np.ndarray or type(b) is not np.ndarray or a.shape != b.shape or not a.dtype is b.dtype is _F64:
         return _absolute_zero(g, slope)
-    token = enter(IGNORING)
-    try:
-        return make(forward[OPCODES["_mul0"]](a, b), 0)
-    finally:
-        leave(token)
+    is_number = not any(a.strides)
+    if not a.ndim or a.size > SMALL or not b.flags.c_contiguous or not (is_number or a.flags.c_contiguous):
+        return _absolute_zero(g, slope)
+    loops, total = numpys_loops(), np.array(SUM_START)
+    if not loops:
+        return _absolute_zero(g, slope)
+    z = np.empty(a.shape)
+    ARRAY_KERNELS.products_or_zero(id(z), id(a), id(b), 0 if is_number else 1, id(total), loops)
+    return make(z, 0)
 
 
 def _array(t: Tensor) -> Any:

@@ -30,6 +30,8 @@ Array = np.ndarray[Any, Any]
 
 def floating(x: Tensor, name: str) -> Array:
     """The data of an operand that must be of a floating point dtype."""
+    if type(x) is Tensor and type(x._data) is np.ndarray and x._data.dtype is dtypes.float64:
+        return x._data
     data = array_of(x)
     if data.dtype.kind != "f":
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(data.dtype)}'; convert the tensor to a float dtype")
@@ -238,7 +240,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     if training:
         slopes = array_of(rand_like(input.detach())) * (upper - lower) + lower
     else:
-        slopes = np.full((), 0.5 * (lower + upper))
+        slopes = np.array(0.5 * (lower + upper))
     with quiet():
         slopes = choose(data > 0, 1.0, slopes).astype(data.dtype, copy=False)
     if inplace:

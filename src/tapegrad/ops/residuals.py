@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.memory_pool import large_empty
+from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.ops.namespaces import TENSORS
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, make
@@ -39,7 +39,8 @@ def losses_by_loop(x: Any, y: Any, kind: int, parameter: float | None) -> Array 
     """Losses of ``x - y``; None if NumPy is to compute them."""
     if not _are_alike(x, y):
         return None
-    z, number = large_empty(x.shape, FLOAT64), _words(0.0 if parameter is None else parameter)
+    empty, number = np.empty if x.size <= SMALL else large_empty, _words(0.0 if parameter is None else parameter)
+    z: Array = empty(x.shape, FLOAT64)
     ARRAY_KERNELS.residual_losses(id(z), id(x), id(y), id(number), kind)
     return z
 
@@ -74,14 +75,17 @@ def differences_by_loop(
     g: Tensor, x: Tensor, y: Tensor, divisor: float, bound: float, factor: float, needs: Sequence[bool]
 ) -> Cotangents | None:
     """The same in one pass; None if operations are to compute it."""
-    a, b, adjoint = x._data, y._data, np.asarray(g._data)
-    if not _are_alike(a, b) or adjoint.dtype is not FLOAT64:
+    a, b, adjoint = x._data, y._data, g._data
+    if not _are_alike(a, b):
         return None
+    if type(adjoint) is float:
+        adjoint = np.array(adjoint)
     is_number = not any(adjoint.strides)
-    if not is_number and (adjoint.shape != a.shape or not adjoint.flags.c_contiguous):
+    if adjoint.dtype is not FLOAT64 or (not is_number and (adjoint.shape != a.shape or not adjoint.flags.c_contiguous)):
         return None
-    made = [large_empty(a.shape, FLOAT64) if needed else None for needed in needs]
-    numbers = _words(divisor, -bound, bound, factor)
-    at = [0 if array is None else id(array) for array in made]
-    ARRAY_KERNELS.limited_differences(*at, id(a), id(b), id(adjoint), id(numbers), int(not is_number))
-    return [None if array is None else make(array, 0) for array in made]
+    numbers, empty = _words(divisor, -bound, bound, factor), np.empty if a.size <= SMALL else large_empty
+    first = empty(a.shape, FLOAT64) if needs[0] else None
+    second = empty(a.shape, FLOAT64) if needs[1] else None
+    at = 0 if first is None else id(first), 0 if second is None else id(second)
+    ARRAY_KERNELS.limited_differences(*at, id(a), id(b), id(adjoint), id(numbers), 0 if is_number else 1)
+    return None if first is None else make(first, 0), None if second is None else make(second, 0)

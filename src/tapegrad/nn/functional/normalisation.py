@@ -330,5 +330,6 @@ def _check_dtypes(name: str, input: Tensor, *others: Tensor | None) -> None:
     dtype = array_of(input).dtype
     if dtype.kind != "f":
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(dtype)}'; convert to a floating point dtype")
-    if any(other is not None and array_of(other).dtype != dtype for other in others):
-        raise RuntimeError(f"{name}: mixed dtype (CPU): all inputs must share same datatype, that of input is {dtype}")
+    for other in others:
+        if other is not None and array_of(other).dtype != dtype:
+            raise RuntimeError(f"{name}: mixed dtype (CPU): all inputs must share same datatype, that of input is {dtype}")

@@ -145,10 +145,13 @@ def fold(pieces: Array, windows: Windows) -> Array:
     return result
 
 
-def computed(*arrays: Array) -> list[Array]:
+def computed(*arrays: Array) -> Sequence[Array]:
     """The operands as the compiled loops take them."""
-    if all(a.dtype is _FLOAT64 and a.flags.c_contiguous for a in arrays):
-        return list(arrays)
+    for a in arrays:
+        if a.dtype is not _FLOAT64 or not a.flags.c_contiguous:
+            break
+    else:
+        return arrays
     kind, wide = arrays[0].dtype.kind, arrays[0].dtype.itemsize
     dtype = np.int64 if kind != "f" else np.float32 if wide == 2 else arrays[0].dtype
     return [np.ascontiguousarray(array, dtype) for array in arrays]
