@@ -127,6 +127,14 @@ def test_stretched_operands_of_three_are_those_of_the_python_form(name: str, sha
     assert slopes(compiled(name), operands) == slopes(FORMS[opcode], operands)
 
 
+@each("numbers_of_choice", [(1, 2), (1.0, 2.0), (1, 2.5)], ids=str)
+def test_choice_between_numbers_has_the_dtype_of_the_python_form(numbers_of_choice: Any) -> None:
+    opcode = next(opcode for opcode, own in TERNARY if own == "where")
+    mask = tg.tensor([True, False])
+    found, expected = compiled("where")(mask, *numbers_of_choice), FORMS[opcode](mask, *numbers_of_choice)
+    assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
+
+
 @each("name", ["lerp", "_clamp", "_elu"])
 def test_shapes_of_three_that_do_not_fit_are_refused(name: str) -> None:
     with pytest.raises(RuntimeError, match="must match the size"):

@@ -207,9 +207,20 @@ def value_and_row(tape, opcode, t, a, b, c, x_handle, y_handle, w_handle):
 
 
 @inline
+def holds_doubles(tape, obj):
+    """Whether an operand is a tensor of float64: of numbers and truth values alone the dtype is another question."""
+    if type_of(obj) != tape.plain_tensor:
+        return False
+    data = data_of(tape, obj)
+    return data != 0 and (is_float(tape, data) or array_type_number(data) == FLOAT64)
+
+
+@inline
 def result_of_three(tape, opcode, x, y, w):
     """New tensor of an operation; 0 if this is not a common case, -1 if an exception is set."""
     if tape.tensor_type != tape.plain_tensor or not has_own_values(tape, opcode):
+        return 0
+    if not (holds_doubles(tape, x) or holds_doubles(tape, y) or holds_doubles(tape, w)):
         return 0
     tracking = recording(tape)  # first, because this may run Python
     if tracking < 0:

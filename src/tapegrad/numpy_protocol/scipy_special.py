@@ -250,7 +250,9 @@ def _of_arrays(name: str) -> Callable[..., Any]:
 
     def call(*xs: Any) -> Any:
         if opcode is not None and _are_doubles(xs):
-            return np.asarray(forward[opcode](*xs))
+            if TAPE.tracers or max([x.size for x in xs if type(x) is np.ndarray]) > SMALL:
+                return np.asarray(forward[opcode](*xs))
+            return operation(*[make(x if type(x) is np.ndarray else float(x), 0) for x in xs])._data
         return _array(operation(*[make(float(x), 0) if isinstance(x, float) else one(x) for x in xs]))
 
     return call

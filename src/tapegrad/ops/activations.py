@@ -143,13 +143,13 @@ def gate_cotangent(g: Tensor, gate: Tensor, x: Tensor, halves: Any, on: Any = TE
     return on.cat([passed, passed * (1.0 - gate) * on.getitem(x, halves[0])], len(halves[0]) - 1)
 
 
-def large_gate_cotangent(g: Tensor, gate: Tensor, x: Tensor, halves: Any) -> Tensor | None:
-    """The same of large float64 arrays whose halves are in long runs, in one pass; None for others."""
+def gate_cotangent_by_loop(g: Tensor, gate: Tensor, x: Tensor, halves: Any) -> Tensor | None:
+    """The same of float64 arrays in one pass, of large ones whose halves are in long runs; None for others."""
     data, position = array_of(x), len(halves[0]) - 1
     count = math.prod(data.shape[:position])
     if (
-        data.size <= SMALL
-        or data.size < 2 * LEAST_RUN * count
+        not data.size
+        or (data.size > SMALL and data.size < 2 * LEAST_RUN * count)
         or not data.dtype == array_of(gate).dtype == array_of(g).dtype == np.float64
     ):
         return None

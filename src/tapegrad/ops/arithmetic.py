@@ -143,7 +143,7 @@ def _untracked(x: Any) -> Any:
 _ROUNDED_DIV = Structural(
     "DivBackward2",
     ((),),
-    lambda g, ctx: [wrap(np.zeros(s, d)) for s, d in zip(ctx.shapes, ctx.dtypes, strict=True)],
+    lambda g, ctx: tuple([wrap(np.zeros(s, d)) for s, d in zip(ctx.shapes, ctx.dtypes, strict=True)]),
     takes_stretched=True,
 )
 

@@ -19,6 +19,7 @@ Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
 
 
+_around = functools.lru_cache(maxsize=512)(around)
 _words: list[Array] = []  # what compiled code reads
 
 
@@ -59,7 +60,7 @@ def values(data: Array, axes: tuple[int, ...], logarithm: bool) -> Array | None:
     """Softmax along one axis, or its logarithm; None if NumPy is to do it."""
     if not _is_plain(data):
         return None
-    outer, count, inner = around(data.shape, *axes)
+    outer, count, inner = _around(data.shape, *axes)
     result, room = large_empty(data.shape, FLOAT64), np.empty(count + 1024)
     ARRAY_KERNELS.exponential_shares(id(result), id(data), id(room), outer, count, inner, numpys_loops() | logarithm)
     return result
@@ -73,7 +74,7 @@ def cotangent(g: Tensor, result: Tensor, axes: tuple[int, ...], logarithm: bool)
     is_number = not any(adjoint.strides)
     if not is_number and not adjoint.flags.c_contiguous:
         return None
-    outer, count, inner = around(z.shape, *axes)
+    outer, count, inner = _around(z.shape, *axes)
     out, room = large_empty(z.shape, FLOAT64), np.empty(count + 1024)
     ARRAY_KERNELS.cotangents_of_shares(
         id(out), id(adjoint), id(z), id(room), outer, count, inner, int(not is_number), numpys_loops() | logarithm

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -159,7 +160,7 @@ class _Plain(_Tensors):
 
     @staticmethod
     def gate_cotangent(g: Tensor, gate: Tensor, x: Tensor, halves: Any) -> Tensor:
-        found = look_up("ops.activations:large_gate_cotangent")(g, gate, x, halves)
+        found = look_up("ops.activations:gate_cotangent_by_loop")(g, gate, x, halves)
         return look_up("ops.activations:gate_cotangent")(g, gate, x, halves, PLAIN) if found is None else found
 
     @staticmethod
@@ -248,8 +249,7 @@ class _Plain(_Tensors):
         data = x._data
         if type(data) is float or data.shape == shape:
             return x
-        extra = data.ndim - len(shape)
-        over = tuple(range(extra)) + tuple(d + extra for d, n in enumerate(shape) if n == 1 and data.shape[d + extra] != 1)
+        over = _summed_axes(data.shape, shape)
         return _tensor(np.asarray(add_reduce(data, over, None, None, True) if over else data).reshape(shape))
 
     @staticmethod
@@ -268,6 +268,13 @@ class _Plain(_Tensors):
     def where(condition: Tensor, x: Tensor | float, y: Tensor | float) -> Tensor:
         a, b = (v._data if isinstance(v, Tensor) else v for v in (x, y))
         return _tensor(choose(condition._data, a, b))
+
+
+@lru_cache(maxsize=1024)
+def _summed_axes(own: Shape, shape: Shape) -> Shape:
+    """Over which axes something is summed that a shape was stretched to."""
+    extra = len(own) - len(shape)
+    return tuple(range(extra)) + tuple(d + extra for d, n in enumerate(shape) if n == 1 and own[d + extra] != 1)
 
 
 def _tall_of_nothing(data: Array) -> Array:
