@@ -15,8 +15,8 @@ from tapegrad.engine.memory import (
     array_size,
     array_type_number,
     call11_word,
+    f64,
     is_float,
-    load_f64,
     retain,
     u8,
 )
@@ -146,6 +146,18 @@ def has_lengths(tape, obj, rank):
 
 
 @inline
+def stretched_run(out, place, own, count):
+    """The elements along the last dimension, or one number for all of them."""
+    values = f64(place, count if own != 0 else 1)
+    if own == 0:
+        for j in range(count):
+            out[j] = values[0]
+    else:
+        for j in range(count):
+            out[j] = values[j]
+
+
+@inline
 def stretched_to(tape, obj, out):
     """A new reference to a number or an array, written out in the shape of another one; 0 without memory."""
     if is_float(tape, obj) or same_shape(obj, out):
@@ -155,14 +167,16 @@ def stretched_to(tape, obj, out):
     if made == 0:
         clear_error()
         return 0
-    rank, values = array_rank(out), doubles_at(array_data(made))
-    for j in range(array_size(out)):
-        place, rest = array_data(obj), j
-        for d in range(rank - 1, -1, -1):
+    rank, size = array_rank(out), array_size(out)
+    n = array_dimensions(out)[rank - 1]
+    own = step(obj, rank, rank - 1)
+    for row in range(size // n if n > 0 else 0):
+        place, rest = array_data(obj), row
+        for d in range(rank - 2, -1, -1):
             count = array_dimensions(out)[d]
             place += (rest % count) * step(obj, rank, d)
             rest = rest // count
-        values[j] = load_f64(place)
+        stretched_run(f64(array_data(made) + 8 * n * row, n), place, own, n)
     return made
 
 
