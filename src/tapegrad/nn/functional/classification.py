@@ -321,9 +321,9 @@ def _smoothed(
     every: Any = -smoothing / data.shape[along]
     if weight is not None:
         every = every * array_of(_along(weight, data.shape, along))
-    counted = kept.reshape(array_of(target).shape if data.ndim > 1 else ())
+    factors = np.empty(data.shape, dtype)
     with quiet():
-        factors = np.array(np.broadcast_to(np.where(np.expand_dims(counted, along), every, 0.0), data.shape), dtype, order="C")
+        factors[...] = np.where(kept.reshape((*data.shape[:along], 1, *data.shape[along + 1 :])), every, 0.0)
         factors.reshape(-1)[found.at[kept]] -= (1.0 - smoothing) * found.factors.reshape(-1)[kept]
         if reduction == "mean":
             factors /= add_reduce(found.factors, None)

@@ -244,13 +244,16 @@ def scaled(op: Structural, x: Tensor, found: Moments, weight: Tensor | None, bia
     return apply(op, inputs, _affine(array_of(x), weight, bias, found, layout), attrs, _kept(found))
 
 
-def _scaled_again(g: Tensor, found: Moments, w: Tensor | None, layout: Layout) -> Tensor:
+def _scaled_again(g: Tensor, found: Moments, w: Tensor | None, layout: Layout, is_plain: bool = False) -> Tensor:
     """`g` times the factors and the weight."""
-    return scaled(_FIXED, g, found._replace(means=np.zeros(layout.groups)), w, None, layout)
+    around_zero = found._replace(means=np.zeros(layout.groups))
+    if is_plain:
+        return make(_affine(array_of(g), w, None, around_zero, layout), 0)
+    return scaled(_FIXED, g, around_zero, w, None, layout)
 
 
 def _scaled_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return _affine_vjp(g, ctx, lambda _, w, found: _scaled_again(g, found, w, ctx.attrs[0]), fixed=True)
+    return _affine_vjp(g, ctx, lambda _, w, found: _scaled_again(g, found, w, ctx.attrs[0], ctx.on is PLAIN), fixed=True)
 
 
 def operation(name: str) -> tuple[Structural, Structural]:
