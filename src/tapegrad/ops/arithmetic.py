@@ -309,7 +309,8 @@ def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) ->
     tensor([16., 22.])
     """
     value = plain_number("addcdiv", "value", value)
-    if dtypes.result_type(tensor1, tensor2).kind != "f":
+    is_double = type(tensor1) is Tensor and type(tensor1._data) is np.ndarray and tensor1._data.dtype is dtypes.float64
+    if not is_double and dtypes.result_type(tensor1, tensor2).kind != "f":
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported. Convert a tensor, or add trunc(tensor1 / tensor2)."
         )

@@ -61,7 +61,8 @@ def values(data: Array, axes: tuple[int, ...], logarithm: bool) -> Array | None:
     if not _is_plain(data):
         return None
     outer, count, inner = _around(data.shape, *axes)
-    result, room = large_empty(data.shape, FLOAT64), np.empty(count + 1024)
+    empty = np.empty if data.size <= SMALL else large_empty
+    result, room = empty(data.shape, FLOAT64), np.empty(count + 1024)
     ARRAY_KERNELS.exponential_shares(id(result), id(data), id(room), outer, count, inner, numpys_loops() | logarithm)
     return result
 
@@ -75,7 +76,8 @@ def cotangent(g: Tensor, result: Tensor, axes: tuple[int, ...], logarithm: bool)
     if not is_number and not adjoint.flags.c_contiguous:
         return None
     outer, count, inner = _around(z.shape, *axes)
-    out, room = large_empty(z.shape, FLOAT64), np.empty(count + 1024)
+    empty = np.empty if z.size <= SMALL else large_empty
+    out, room = empty(z.shape, FLOAT64), np.empty(count + 1024)
     ARRAY_KERNELS.cotangents_of_shares(
         id(out), id(adjoint), id(z), id(room), outer, count, inner, int(not is_number), numpys_loops() | logarithm
     )
