@@ -16,8 +16,9 @@ from tapegrad.nn.functional.standardising import Layout, Moments, fixed_moments,
 from tapegrad.ops.joining import cat
 from tapegrad.ops.reductions import mean
 from tapegrad.ops.transposing import transpose
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import no_grad
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
@@ -269,9 +270,16 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     if math.prod(shape) == 0:
         return input
     along = transpose(input.square().reshape(shape[0], shape[1], -1), 1, 2)
-    around = along.new_zeros(*along.shape[:2], size // 2), along.new_zeros(*along.shape[:2], (size - 1) // 2)
+    places = shape[0], math.prod(shape[2:])
+    around = _zeros_like(along, (*places, size // 2)), _zeros_like(along, (*places, (size - 1) // 2))
     means = transpose(avg_pool1d(cat([around[0], along, around[1]], 2), size, 1), 1, 2).reshape(shape)
     return input / (means * alpha + k) ** beta
+
+
+def _zeros_like(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Zeros in a tensor's dtype."""
+    zeros: Tensor = x.new_zeros(*shape) if TAPE.tracers else make(np.zeros(shape, array_of(x).dtype), 0)
+    return zeros
 
 
 def _running(mean: Tensor, variance: Tensor, layout: Layout) -> Moments:
