@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.engine.layout import ALL_BUT_WHERE, PUT_WHERE
 from tapegrad.errors import ShapeError
 from tapegrad.ops.flat_places import Places, add_at, along, blocks, take_at, taking
 from tapegrad.ops.in_place_copies import write_result, written_directly
@@ -307,8 +308,10 @@ def _many_behind_the_mask(x_dot: Array, ctx: Context, shape: tuple[int, ...]) ->
     return np.where(array_of(ctx.extra[0])[..., None], x_dot, 0.0)
 
 
-_FILL = Structural("MaskedFillBackward0", ((),), _fill_vjp, linear=(_many_masked,))
-_FILL_TENSOR = Structural("MaskedFillBackward1", ((),), _fill_vjp, linear=(_many_masked, _many_behind_the_mask))
+_FILL = Structural("MaskedFillBackward0", ((),), _fill_vjp, linear=(_many_masked,), moves=(ALL_BUT_WHERE,))
+_FILL_TENSOR = Structural(
+    "MaskedFillBackward1", ((),), _fill_vjp, linear=(_many_masked, _many_behind_the_mask), moves=(ALL_BUT_WHERE, PUT_WHERE)
+)
 
 
 def places_along(index: Tensor, name: str) -> Array:
