@@ -36,6 +36,7 @@ SOURCES = (
     "write_operands",
     "in_place",
     "whole_writes",
+    "written_values",
     "item_assignment",
     "places",
     "plan",

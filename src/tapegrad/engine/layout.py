@@ -74,10 +74,12 @@ OPERATION_PAYLOAD_CLASS, GIVEN_SLOT, MODES_ENABLED, TAPE_RECORDING_OFF = 24, 25,
 META_LEAF, META_HOOKS, LINK_DATA, GIVEN_SWEEP = 28, 29, 30, 31
 META_RETAINED, VERSION_COUNT, VERSION_TIMES, TAPE_VERSIONS = 32, 33, 34, 35
 OPERATION_MOVES = 36
-# How an input's elements come into the result of an operation that only moves them: four bits for each input. All as they are; those
-# at places; added to zeros at places; all but those at places, or where a mask says so; put to places, of which the last of the same
-# counts; those of places that no later place is; one number, where a mask says so.
+# How an input's elements come into the result of an operation that only moves them, four bits for each input: all unmoved; those at
+# places; added to zeros at places; all but those at places, or where a mask says so; put to places, of which the last of the same
+# counts; those of places that no later place is; one number, where a mask says so; all but those of a part, which the words behind
+# a record's lengths say as a map; put to such a part; none at all. One number may stand for all that is put, added or unmoved.
 UNMOVED, TAKEN_AT, ADDED_AT, ALL_BUT_AT, PUT_AT, LAST_TAKEN_AT, ALL_BUT_WHERE, PUT_WHERE = 1, 2, 3, 4, 5, 6, 7, 8
+ALL_BUT_PART, PUT_INTO_PART, NOT_AT_ALL = 9, 10, 11
 NO_ROW = 1 << 31  # higher than every slot
 GONE = -(1 << 31)  # an anchor whose row is gone
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute

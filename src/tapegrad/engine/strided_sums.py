@@ -1,7 +1,7 @@
 """Sums of small arrays that do not stand in one block: by NumPy's own loop, over a copy in the order in which NumPy visits them.
 
-NumPy goes through an array in the order of its memory, whatever the order of its dimensions, and hands its loop the elements side by
-side.
+NumPy goes through an array in the order of its memory, whatever the order of its dimensions, and hands its loop the elements side
+by side.
 """
 
 from tapegrad.compilation.jit import inline
@@ -37,8 +37,8 @@ def is_strided_block(obj):
 def order_in_memory(obj, lengths, steps):
     """Lengths and steps of an array's dimensions from the closest elements to the farthest; how many have a length.
 
-    As NumPy's iterators sort them: one after the other, from the last dimension on, goes below those of a larger step; those without
-    a step are passed over.
+    As NumPy's iterators sort them: one after the other, from the last dimension on, goes below those of a larger step; those
+    without a step are passed over.
     """
     count = 0
     for d in range(array_rank(obj) - 1, -1, -1):

@@ -30,6 +30,7 @@ ENTRIES = [
     "own_payload",
     "mark_overwritten",
     "mark_written",
+    "write_value",
     "move_written",
     "drop",
     "collect_rows",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple  # which would compile annotations that are t
 import numpy as np
 
 from tapegrad.arrays import dtypes
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.arrays.sizes import expanded
 from tapegrad.engine.layout import ADDED_AT, ALL_BUT_AT, LAST_TAKEN_AT, PUT_AT, TAKEN_AT, UNMOVED
@@ -247,6 +247,14 @@ def increased_at(x: Tensor, places: Places, values: Tensor, op: Structural) -> T
     if terms.shape != places.shape:
         given, terms = terms, np.empty(places.shape, terms.dtype)
         terms[...] = given  # a fifth of the time of `broadcast_to`
+    if data.size <= SMALL and data.dtype is terms.dtype is dtypes.float64:
+        sums = sums_at(terms, places, data.shape)
+        token = enter(IGNORING)
+        try:
+            result = data + sums
+        finally:
+            leave(token)
+        return apply(op, (x, values), result, places[1:], (make(places.at, 0),))
     with quiet():
         if data.size > SMALL and data.dtype is terms.dtype is dtypes.float64 and are_all_different(places.at):
             result, terms = np.add(data, 0.0, out=large_empty(data.shape, data.dtype)), contiguous(terms)

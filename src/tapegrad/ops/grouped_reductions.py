@@ -15,7 +15,7 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.ops import elementwise
-from tapegrad.ops.flat_places import Places, along, blocks, sums_at, take_at
+from tapegrad.ops.flat_places import Places, accumulating, along, blocks, sums_at, take_at
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.joining import cat
 from tapegrad.ops.reductions import is_normal
@@ -182,7 +182,10 @@ def _reduced(ops: dict[str, Structural], x: Tensor, places: Places, src: Tensor,
                 result /= counts
             else:
                 result //= counts
-    return apply(ops[reduce], (x, src), result.astype(dtype, copy=False), _Groups(places, own, counts))
+    result = result.astype(dtype, copy=False)
+    if reduce == "sum" and own is None:
+        return apply(ops["sum of all"], (x, src), result, places[1:], (wrap(places.at),))
+    return apply(ops[reduce], (x, src), result, _Groups(places, own, counts))
 
 
 def _neutral(reduce: str, dtype: np.dtype[Any]) -> Any:
@@ -214,7 +217,7 @@ def _sum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     groups: _Groups = ctx.attrs
     if groups.counts is not None:
         g = g / wrap(groups.counts)
-    return _of_own(g, groups), take_at(g, groups.places) if ctx.needs[1] else None
+    return _of_own(g, groups), ctx.on.take_at(g, groups.places) if ctx.needs[1] else None
 
 
 def _of_own(g: Tensor, groups: _Groups) -> Tensor:
@@ -226,14 +229,27 @@ def _extreme_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """All elements that equal the one that was chosen get the same share."""
     groups: _Groups = ctx.attrs
     x, src, z = array_of(ctx.inputs[0]), array_of(ctx.inputs[1]), array_of(ctx.result)
-    at_source = array_of(take_at(wrap(z), groups.places))
+    share, share_of_source = map(wrap, _shares(x, src, z, groups))
+    x_bar = elementwise._mul0(g, share) if ctx.needs[0] else None
+    return x_bar, elementwise._mul0(ctx.on.take_at(g, groups.places), share_of_source) if ctx.needs[1] else None
+
+
+def _shares(x: Array, src: Array, z: Array, groups: _Groups) -> tuple[Array, Array]:
+    """What part of a result each element of `x` and of the source has, of an extreme one."""
+    places, own = groups.places, groups.own
+    if x.dtype.kind == "f" and x.dtype.itemsize >= 4:
+        x, src, z = (np.ascontiguousarray(t) for t in (x, src, z))
+        mine, theirs, counts = np.empty_like(x), np.empty_like(src), np.empty(x.shape)
+        own = np.empty(0, x.dtype) if own is None else own
+        ARRAY_KERNELS.share_extremes(id(x), id(src), id(z), id(places.at), places.inner, id(own), id(counts), id(mine), id(theirs))
+        return mine, theirs
+    at_source = array_of(take_at(wrap(z), places))
     mine, theirs = _is_chosen(x, z), _is_chosen(src, at_source)
-    if groups.own is not None:
-        mine &= groups.own != 0.0
-    count = mine + sums_at(theirs.astype(np.float64), groups.places, x.shape)
-    count_at_source = array_of(take_at(wrap(count), groups.places))
-    share, share_of_source = (wrap((c / n).astype(x.dtype, copy=False)) for c, n in ((mine, count), (theirs, count_at_source)))
-    return elementwise._mul0(g, share), elementwise._mul0(take_at(g, groups.places), share_of_source) if ctx.needs[1] else None
+    if own is not None:
+        mine &= own != 0.0
+    count = mine + sums_at(theirs.astype(np.float64), places, x.shape)
+    count_at_source = array_of(take_at(wrap(count), places))
+    return (mine / count).astype(x.dtype, copy=False), (theirs / count_at_source).astype(x.dtype, copy=False)
 
 
 def _is_chosen(values: Array, chosen: Array) -> Array:
@@ -251,11 +267,11 @@ def _prod_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if groups.own is not None:
         x = elementwise._mul0(x, wrap(groups.own)) + wrap(1.0 - groups.own)
     if is_normal(z._data):
-        others, others_of_source = z / x, take_at(z, places) / src
+        others, others_of_source = z / x, ctx.on.take_at(z, places) / src
     else:
         others, others_of_source = _products_of_others(x, src, places)
     x_bar = elementwise._mul0(_of_own(g, groups), others)
-    return x_bar, elementwise._mul0(take_at(g, places), others_of_source) if ctx.needs[1] else None
+    return x_bar, elementwise._mul0(ctx.on.take_at(g, places), others_of_source) if ctx.needs[1] else None
 
 
 def _products_of_others(x: Tensor, src: Tensor, places: Places) -> tuple[Tensor, Tensor]:
@@ -284,6 +300,7 @@ def _rows_for(name: str) -> dict[str, Structural]:
     nothing: Any = ((), ())
     return {
         "sum": Structural(name, nothing, _sum_vjp),
+        "sum of all": accumulating(name),
         "mean": Structural(name, nothing, _sum_vjp),
         "prod": Structural(name, every, _prod_vjp),
         "amax": Structural(name, every, _extreme_vjp),

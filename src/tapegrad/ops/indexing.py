@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -18,6 +19,8 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.memory_pool import SMALL
+from tapegrad.engine.layout import ALL_BUT_AT, PUT_AT
 from tapegrad.ops.flat_places import (
     Places,
     blocks,
@@ -232,18 +235,32 @@ def _put_view(x: Tensor, basic: Advanced | None, node: str, value: Tensor, op: S
     target = result if basic is None else result[basic]
     with quiet():
         target[...] = fitting(array_of(value), target.shape)
-    return apply(op or _PUT_VIEW, (x, value), result, (basic, node))
+    extra = (make(_places_of_view(result.shape, basic), 0),) if result.size <= SMALL and (x._row or value._row) else ()
+    return apply(op or _PUT_VIEW, (x, value), result, (1, basic, node), extra)
+
+
+def _places_of_view(shape: Shape, basic: Advanced | None) -> Array:
+    """Where the elements of a view of a small array stand, for the plain pass."""
+    numbers = _numbers(shape)
+    return (numbers if basic is None else numbers[basic]).ravel()
+
+
+@lru_cache(256)
+def _numbers(shape: Shape) -> Array:
+    """The numbers of all elements, which nobody writes into."""
+    return np.arange(math.prod(shape)).reshape(shape)
 
 
 def _put_view_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    basic, node = ctx.attrs
+    _, basic, node = ctx.attrs
     x_bar = _put_view(g, basic, node, make(0.0, 0)) if ctx.needs[0] else None
     return x_bar, summed_to(read(g, basic, node, None), ctx.shapes[1], ctx.on) if ctx.needs[1] else None
 
 
 def placing(name: str) -> Structural:
     """An operation that writes into a view, under PyTorch's name for it."""
-    return Structural(name, ((),), _put_view_vjp, linear=(_without_the_view, _view_into_zeros), takes_stretched=True)
+    linear, moves = (_without_the_view, _view_into_zeros), (ALL_BUT_AT, PUT_AT)
+    return Structural(name, ((),), _put_view_vjp, linear=linear, takes_stretched=True, moves=moves)
 
 
 def _part_of_many(many: Array, basic: Advanced | None) -> Array:
@@ -253,14 +270,14 @@ def _part_of_many(many: Array, basic: Advanced | None) -> Array:
 
 def _without_the_view(x_dot: Array, ctx: Context, shape: Shape) -> Array:
     result = x_dot.copy()
-    _part_of_many(result, ctx.attrs[0])[...] = 0.0
+    _part_of_many(result, ctx.attrs[1])[...] = 0.0
     return result
 
 
 def _view_into_zeros(x_dot: Array, ctx: Context, shape: Shape) -> Array:
     count = x_dot.shape[-1]
     result = np.zeros((*shape, count))
-    _part_of_many(result, ctx.attrs[0])[...] = x_dot.reshape(*without_leading_ones(x_dot.shape[:-1]), count)
+    _part_of_many(result, ctx.attrs[1])[...] = x_dot.reshape(*without_leading_ones(x_dot.shape[:-1]), count)
     return result
 
 

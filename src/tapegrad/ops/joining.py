@@ -10,6 +10,7 @@ import numpy as np
 from numpy import ndarray
 
 from tapegrad.arrays.dtypes import get_default_dtype
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.arrays.sizes import MOST, check_count
 from tapegrad.errors import ShapeError
 from tapegrad.ops.shaping import reshape, unsqueeze
@@ -183,7 +184,13 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     if len(shape) == MAX_DIMENSIONS:
         raise ShapeError(f"stack of tensors with {len(shape)} dimensions: a tensor has at most {MAX_DIMENSIONS}")
     check_count((len(inputs), *shape), "stack()")
-    result = np.array(arrays) if position == 0 else np.stack(arrays, position)
+    if position and (len(inputs) * arrays[0].size > SMALL or not all(array.flags.c_contiguous for array in arrays)):
+        result = np.stack(arrays, position)
+    else:
+        result = np.array(arrays)
+        if position:  # half of the time of `np.stack`
+            axes = (*range(1, position + 1), 0, *range(position + 1, len(shape) + 1))
+            result = result.transpose(axes).copy()
     return join("StackBackward0", tuple(inputs), tuple([x._data for x in inputs]), position, result)
 
 

@@ -122,7 +122,7 @@ def _scattered(op: Structural, x: Tensor, dim: int, index: Tensor, src: Tensor, 
         row = reshape(src, (-1,)) if by_element else src
         return reshape(_scattered(op, reshape(x, (-1,)), 0, wrap(places.reshape(-1)), row, by_element), shape)
     limits = array_of(src).shape if by_element else places.shape
-    if any(
+    if not places.shape == limits == shape and any(
         n > m or (n > extent and k != position) for k, (n, m, extent) in enumerate(zip(places.shape, limits, shape, strict=True))
     ):
         also = f" and to be no larger size than src {list(limits)}" if by_element else ""

@@ -107,8 +107,8 @@ class Structural:
     """
 
     __slots__ = (
-        "_forms", "_saved", "_uses", "forward", "joins", "linear", "moves", "name", "number", "payload_class", "takes_stretched", "uses",
-        "uses_at", "vjp",
+        "_forms", "_saved", "_uses", "forward", "joins", "linear", "moves", "name", "number", "payload_class", "takes_stretched",
+        "uses", "uses_at", "vjp",
     )  # fmt: skip
     packs: ClassVar[bool] = False  # whether pieces of its result that have its name are shown as outputs of its node
 
