@@ -30,6 +30,7 @@ SOURCES = (
     "growth",
     "operator_results",
     "items",
+    "given_views",
     "strided_sums",
     "operators",
     "written_targets",

@@ -168,13 +168,13 @@ def _reduced(ops: dict[str, Structural], x: Tensor, places: Places, src: Tensor,
     a = array_of(x)
     wide = np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize == 2 else dtype
     result, own, counts = np.array(a, wide, order="C"), None, None
-    if reduce == "mean" or not include_self:
+    if not include_self:
+        _put_one(result, places, _neutral(reduce, wide))
+        own = np.ones(a.shape, dtype)
+        _put_one(own, places, 0)
+    if reduce == "mean":
         touched = np.bincount(places.at, minlength=a.size // max(places.inner, 1))
-        if not include_self:
-            result.reshape(-1, max(places.inner, 1))[places.at] = _neutral(reduce, wide)
-            own = _over_blocks(touched == 0, places.inner, a.shape).astype(dtype)
-        if reduce == "mean":
-            counts = _over_blocks(np.maximum(touched + 1 if include_self else touched, 1), places.inner, a.shape).astype(dtype)
+        counts = _over_blocks(np.maximum(touched + 1 if include_self else touched, 1), places.inner, a.shape).astype(dtype)
     with quiet():
         _reduce_into(result, array_of(src).astype(wide, copy=False), places, reduce)
         if counts is not None:
@@ -186,6 +186,12 @@ def _reduced(ops: dict[str, Structural], x: Tensor, places: Places, src: Tensor,
     if reduce == "sum" and own is None:
         return apply(ops["sum of all"], (x, src), result, places[1:], (wrap(places.at),))
     return apply(ops[reduce], (x, src), result, _Groups(places, own, counts))
+
+
+def _put_one(array: Array, places: Places, number: Any) -> None:
+    """Write one number to places of an array in C order."""
+    given = np.array(number, array.dtype)
+    ARRAY_KERNELS.put_elements(id(array), id(given), id(places.at), places.inner, 0)
 
 
 def _neutral(reduce: str, dtype: np.dtype[Any]) -> Any:

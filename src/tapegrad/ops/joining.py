@@ -350,8 +350,12 @@ def block_diag(*tensors: Tensor) -> Tensor:
             )
     if not inputs:
         return make(np.zeros((1, 0), get_default_dtype()), 0)
-    inputs, arrays = _same_dtype([_two(x) for x in inputs], [array_of(_two(x)) for x in inputs])
-    corners = np.cumsum([(0, 0), *(array.shape for array in arrays)], 0).tolist()
+    inputs = [_two(x) for x in inputs]
+    inputs, arrays = _same_dtype(inputs, [array_of(x) for x in inputs])
+    corners = [(0, 0)]
+    for array in arrays:
+        (rows, columns), (top, left) = array.shape, corners[-1]
+        corners.append((top + rows, left + columns))
     result = np.zeros(corners[-1], arrays[0].dtype)
     blocks = tuple((slice(top, bottom), slice(left, right)) for (top, left), (bottom, right) in pairwise(corners))
     for block, array in zip(blocks, arrays, strict=True):

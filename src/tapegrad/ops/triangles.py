@@ -84,12 +84,12 @@ def _triangle(op: Structural, upper: int, name: str, x: Tensor, diagonal: int) -
         source = np.ascontiguousarray(data)
         result = np.empty(data.shape, data.dtype)
     ARRAY_KERNELS.copy_triangles(id(result), id(source), *place, upper)
-    return apply(op, (x,), result, offset, _left_out(data.shape, offset, upper) if data.size <= SMALL else ())
+    return apply(op, (x,), result, offset, _left_out(data.shape, place[-1], upper) if data.size <= SMALL else ())
 
 
 def _triangle_into(op: Structural, upper: int, name: str, t: Tensor, diagonal: int) -> Tensor:
     offset, *place = _place(name, t, diagonal)
-    extra = _left_out(t._data.shape, offset, upper) if t._data.size <= SMALL else ()
+    extra = _left_out(t._data.shape, place[-1], upper) if t._data.size <= SMALL else ()
     return written_directly(t, op, (), offset, extra, lambda data: ARRAY_KERNELS.copy_triangles(id(data), id(data), *place, upper))
 
 

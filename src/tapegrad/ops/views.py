@@ -13,6 +13,8 @@ from weakref import ref
 
 import numpy as np
 
+from tapegrad.deferred import look_up
+from tapegrad.engine.layout import OPERATE
 from tapegrad.recording.strided_maps import reshape_copy
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor, make_like
@@ -158,6 +160,10 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
         if TAPE.tracers and not x._row:
             computed(np.asarray, (number,), {}, x)
     z = take(data)
+    if x._row > 0 and data.dtype is _FLOAT64 and type(x) is Tensor and (_are_known or _knows_views()) and type(z) is np.ndarray:
+        t = make(z, 0)
+        if TAPE.adopt_view(_ADDRESS, TAPE.name_number(name), id(x), id(take), id(z), id(t)):
+            return t
     recording = not TAPE.recording_off or is_recording_on()
     t = make_like(x, z, record_view(x, name, take, z) if x._row and recording else 0)
     if type(t) is not InferenceTensor:
@@ -165,6 +171,18 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
         if x._meta is not None and x._meta.one_of_many:
             own.one_of_many = name.removesuffix("Backward0")
     return computed(_taken, (x, take), {}, t) if TAPE.tracers and not t._row else t
+
+
+_are_known = False  # whether compiled code was told what it needs to know of views
+
+
+def _knows_views() -> bool:
+    """Let compiled code know of views, where there is some."""
+    global _are_known
+    if TAPE.header[OPERATE]:
+        look_up("ops.compiled_items:prepare_views")()
+        _are_known = True
+    return _are_known
 
 
 def part(x: Tensor, name: str, take: Take, copies: bool) -> Tensor:
