@@ -101,8 +101,16 @@ def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 def _scattered(op: Structural, x: Tensor, dim: int, index: Tensor, src: Tensor, by_element: bool) -> Tensor:
     places = places_along(index, "scatter()")
-    shape = array_of(x).shape
+    data, values = array_of(x), array_of(src)
+    shape = data.shape
     position = axis(dim, len(shape))
+    is_usual = places.size and places.ndim == data.ndim == values.ndim and by_element and data.dtype is values.dtype
+    return (_put_along if is_usual and shape else _scattered_of_any)(op, x, position, places, src, by_element)
+
+
+def _scattered_of_any(op: Structural, x: Tensor, position: int, places: Array, src: Tensor, by_element: bool) -> Tensor:
+    """The same of operands whose ranks or dtypes may differ."""
+    shape = array_of(x).shape
     if by_element and array_of(src).dtype != array_of(x).dtype:
         raise RuntimeError(
             f"scatter(): Expected self.dtype to be equal to src.dtype, got {type_name(array_of(x).dtype)} and "
@@ -121,6 +129,12 @@ def _scattered(op: Structural, x: Tensor, dim: int, index: Tensor, src: Tensor, 
         # a 0-d tensor counts as one of size one
         row = reshape(src, (-1,)) if by_element else src
         return reshape(_scattered(op, reshape(x, (-1,)), 0, wrap(places.reshape(-1)), row, by_element), shape)
+    return _put_along(op, x, position, places, src, by_element)
+
+
+def _put_along(op: Structural, x: Tensor, position: int, places: Array, src: Tensor, by_element: bool) -> Tensor:
+    """The same of operands of one rank."""
+    shape = array_of(x).shape
     limits = array_of(src).shape if by_element else places.shape
     if not places.shape == limits == shape and any(
         n > m or (n > extent and k != position) for k, (n, m, extent) in enumerate(zip(places.shape, limits, shape, strict=True))
