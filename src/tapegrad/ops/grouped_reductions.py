@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.dtypes import float32, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.ops import elementwise
@@ -61,7 +61,8 @@ def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
     a, places, b = array_of(x), array_of(index), array_of(src)
     position = axis(dim, a.ndim)
     _check(x, places, src, reduce, "scatter_reduce")
-    if places.size and {max(t.ndim, 1) for t in (places, b)} != {max(a.ndim, 1)}:
+    is_usual = places.size and places.shape == a.shape == b.shape and a.ndim
+    if not is_usual and places.size and {max(t.ndim, 1) for t in (places, b)} != {max(a.ndim, 1)}:
         raise ShapeError("Index tensor must have the same number of dimensions as self tensor, and as src tensor")
     if not a.ndim:
         row = scatter_reduce(reshape(x, (1,)), 0, reshape(index, (-1,)), reshape(src, (-1,)), reduce, include_self=include_self)
@@ -69,7 +70,7 @@ def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
     if not places.size:
         places, src = places.reshape((0,) * a.ndim), nothing_of(src, a.ndim)
         b = array_of(src)
-    fits = all(n <= m for n, m in zip(places.shape, b.shape, strict=True))
+    fits = is_usual or all(n <= m for n, m in zip(places.shape, b.shape, strict=True))
     if not fits or any(n > m for k, (n, m) in enumerate(zip(places.shape, a.shape, strict=True)) if k != position):
         raise ShapeError(
             f"Expected index {list(places.shape)} to be smaller than self {list(a.shape)} apart from dimension {dim} and to be "
@@ -166,7 +167,7 @@ def _reduced(ops: dict[str, Structural], x: Tensor, places: Places, src: Tensor,
     if reduce == "mean" and dtype.kind == "b":
         raise NotImplementedError("means of bools are not implemented; convert the tensors to a number's dtype")
     a = array_of(x)
-    wide = np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize == 2 else dtype
+    wide = float32 if dtype.kind == "f" and dtype.itemsize == 2 else dtype
     result, own, counts = np.array(a, wide, order="C"), None, None
     if not include_self:
         _put_one(result, places, _neutral(reduce, wide))
@@ -176,13 +177,15 @@ def _reduced(ops: dict[str, Structural], x: Tensor, places: Places, src: Tensor,
         touched = np.bincount(places.at, minlength=a.size // max(places.inner, 1))
         counts = _over_blocks(np.maximum(touched + 1 if include_self else touched, 1), places.inner, a.shape).astype(dtype)
     with quiet():
-        _reduce_into(result, array_of(src).astype(wide, copy=False), places, reduce)
+        values = array_of(src)
+        _reduce_into(result, values if values.dtype is wide else values.astype(wide, copy=False), places, reduce)
         if counts is not None:
             if dtype.kind == "f":
                 result /= counts
             else:
                 result //= counts
-    result = result.astype(dtype, copy=False)
+    if wide is not dtype:
+        result = result.astype(dtype, copy=False)
     if reduce == "sum" and own is None:
         return apply(ops["sum of all"], (x, src), result, places[1:], (wrap(places.at),))
     return apply(ops[reduce], (x, src), result, _Groups(places, own, counts))

@@ -144,16 +144,16 @@ def _weights(taps: Taps, dtype: Any, behind: int) -> Array:
 
 
 def _resampled(x: Array, taps: tuple[Taps, ...]) -> Array:
-    with quiet():
-        for n, along in enumerate(taps):
-            axis = x.ndim - len(taps) + n
-            if along.weights is None:
-                x = x.take(along.places[:, 0], axis)
-                continue
-            if x.dtype == np.float64:
-                x = _by_loop(x, along, axis, len(along.places), False)
-                continue
-            behind = x.ndim - 1 - axis
+    for n, along in enumerate(taps):
+        axis = x.ndim - len(taps) + n
+        if along.weights is None:
+            x = x.take(along.places[:, 0], axis)
+            continue
+        if x.dtype == np.float64:
+            x = _by_loop(x, along, axis, len(along.places), False)
+            continue
+        behind = x.ndim - 1 - axis
+        with quiet():
             products = x.take(along.places, axis)
             products *= _weights(along, x.dtype, behind)
             columns: list[Any] = [(..., k, *(slice(None),) * behind) for k in range(along.places.shape[1])]
@@ -181,14 +181,14 @@ def _ones(count: int) -> Array:
 
 
 def _transposed(g: Array, taps: tuple[Taps, ...], shape: tuple[int, ...]) -> Array:
-    with quiet():
-        for n in range(len(taps) - 1, -1, -1):
-            along, axis = taps[n], g.ndim - len(taps) + n
-            if g.dtype == np.float64 and (along.weights is not None or g.size <= SMALL):
-                g = _by_loop(g, along, axis, shape[axis], True)
-                continue
-            behind = g.ndim - 1 - axis
-            g = g[(..., None, *(slice(None),) * behind)]
+    for n in range(len(taps) - 1, -1, -1):
+        along, axis = taps[n], g.ndim - len(taps) + n
+        if g.dtype == np.float64 and (along.weights is not None or g.size <= SMALL):
+            g = _by_loop(g, along, axis, shape[axis], True)
+            continue
+        behind = g.ndim - 1 - axis
+        g = g[(..., None, *(slice(None),) * behind)]
+        with quiet():
             if along.weights is not None:
                 g = g * _weights(along, g.dtype, behind)
             whole = (*g.shape[:axis], shape[axis], *g.shape[axis + 2 :])
