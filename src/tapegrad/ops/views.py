@@ -160,7 +160,14 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
         if TAPE.tracers and not x._row:
             computed(np.asarray, (number,), {}, x)
     z = take(data)
-    if x._row > 0 and data.ndim and data.dtype is _FLOAT64 and type(x) is Tensor and (_are_known or _knows_views()) and type(z) is np.ndarray:
+    if (
+        x._row > 0
+        and data.ndim
+        and data.dtype is _FLOAT64
+        and type(x) is Tensor
+        and (_are_known or _knows_views())
+        and type(z) is np.ndarray
+    ):
         t = make(z, 0)
         if TAPE.adopt_view(_ADDRESS, TAPE.name_number(name), id(x), id(take), id(z), id(t)):
             return t
