@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.dtypes import bool as mask_type
+from tapegrad.arrays.dtypes import int64, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.engine.layout import ALL_BUT_AT, PUT_AT
@@ -37,6 +38,7 @@ from tapegrad.ops.index_keys import FULL, Array, Key, explain, parse
 from tapegrad.ops.views import view
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.number_entries import NumberEntries, entry
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, make, wrap
 
@@ -83,8 +85,26 @@ def getitem(x: Tensor, key: Any) -> Tensor:
                 if type(x._meta) is NumberEntries and len(key) == data.ndim and {*map(type, key)} == {int}:
                     return entry(x, key)
                 return view(x, node, itemgetter((*key, Ellipsis)))
+        elif (kind is Tensor or kind is np.ndarray or kind is list) and not TAPE.tracers:
+            places = _places_of_one(array_of(key) if kind is Tensor else key, data.shape)
+            if places is not None:
+                return take_at(x, places)
     parsed = parse(key, () if type(data) is float else data.shape)
     return read(x, parsed.basic, parsed.node, parsed.advanced)
+
+
+def _places_of_one(index: Any, shape: Shape) -> Places | None:
+    """Where the elements stand that one index array, mask or list names along the first dimensions; None for any other key."""
+    if type(index) is list:
+        if {*map(type, index)} != {int} or not -shape[0] <= min(index) <= max(index) < shape[0]:
+            return None
+        index = np.array(index, int64)
+    if index.dtype is int64 and index.ndim:
+        places, wrong = blocks(index, shape, 0)
+        return places if wrong < 0 else None
+    if index.dtype is mask_type and index.ndim and index.shape == shape[: index.ndim]:
+        return blocks(np.flatnonzero(index), shape, 0, index.ndim)[0]
+    return None
 
 
 def _plain_node(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:

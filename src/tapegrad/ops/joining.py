@@ -186,11 +186,10 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     check_count((len(inputs), *shape), "stack()")
     if position and (len(inputs) * arrays[0].size > SMALL or not all(array.flags.c_contiguous for array in arrays)):
         result = np.stack(arrays, position)
+    elif position:  # in half of the time
+        result = np.array(arrays).transpose(*range(1, position + 1), 0, *range(position + 1, len(shape) + 1)).copy()
     else:
         result = np.array(arrays)
-        if position:  # half of the time of `np.stack`
-            axes = (*range(1, position + 1), 0, *range(position + 1, len(shape) + 1))
-            result = result.transpose(axes).copy()
     return join("StackBackward0", tuple(inputs), tuple([x._data for x in inputs]), position, result)
 
 
