@@ -181,6 +181,9 @@ def _joined(numbers: Sequence[Array], advanced: Advanced, shape: Shape, position
         one = np.ascontiguousarray(one, np.int64)
         if ARRAY_KERNELS.add_index(id(index), id(one), extent, int(k == 0)) >= 0:
             raise explain(advanced, shape)
+    if position == 0:
+        rest = shape[len(numbers) :]
+        return Places(index.reshape(-1), math.prod(rest), (*index.shape, *rest))
     return blocks(index, shape, position, len(numbers))[0]
 
 

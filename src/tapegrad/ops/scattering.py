@@ -284,14 +284,14 @@ def _check_scattered(x: Tensor, mask: Tensor, source: Tensor) -> None:
 
 def _scattered_where(shape: tuple[int, ...], mask: Tensor, source: Tensor) -> tuple[Places, Tensor, Structural]:
     """What `masked_scatter` writes into a tensor of this shape, and where."""
-    chosen = stretched(array_of(mask), shape)
-    count = int(np.count_nonzero(chosen))
+    at = np.flatnonzero(stretched(array_of(mask), shape))
+    count = at.size
     if count > array_of(source).size:
         raise RuntimeError(f"Number of elements of source < number of ones in mask: {array_of(source).size} < {count}")
     values = _flat(source)
     if count < array_of(values).size:
         values = getitem(values, slice(0, count))
-    return Places(np.flatnonzero(chosen), 1, (count,)), values, _MASKED_SCATTER
+    return Places(at, 1, (count,)), values, _MASKED_SCATTER
 
 
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
