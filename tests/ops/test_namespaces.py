@@ -46,6 +46,10 @@ HALVES = ((slice(20),), (slice(20, 40),)), ((slice(40), slice(30)), (slice(40), 
 PLACES_OF_ROWS = Places(np.array([2, 0, 2, -1]), 4, (4, 4))
 OBLONG, SMALL_FACTORS = t(3, 4), tg.tensor(np.eye(3) + 0.3 * RNG.normal(size=(3, 3)))
 TWO_ROWS = t(2, 4)
+TIED, NOT_NUMBERS = (
+    tg.tensor([[2.0, 1.0, 2.0, -2.0], [2.0, 0.0, 1.0, 1.0], [1.0, 1.0, -1.0, 1.0]]),
+    tg.tensor([1.0, np.nan, np.nan]),
+)
 ROUNDED = {"factored_cotangent"}  # what is computed in another order, to the last digits
 
 CALLS: dict[str, list[Call]] = {
@@ -58,13 +62,30 @@ CALLS: dict[str, list[Call]] = {
         lambda on: on.between_singular_vectors(SQUARE, SQUARE, tg.tensor([1.0, 2.0, 3.0]), tg.tensor([1 / 3, 1 / 3, 2.0])),
         lambda on: on.between_singular_vectors(SQUARES, on.mT(SQUARES), TWO_ROWS, tg.tensor([[4.0, 3.0, 2.0, 0.5]] * 2)),
     ],
+    "column": [lambda on: on.column(NUMBER) * SQUARE, lambda on: on.column(V), lambda on: on.column(M)],
     "eye_times": [lambda on: on.eye_times(NUMBER, 3, 4), lambda on: on.eye_times(on.sum(INFINITE, (0, 1)), 4, 2)],
     "factored_cotangent": [
         lambda on: on.factored_cotangent(SQUARE, SMALL_FACTORS, np.array([1, 0, 2])),
         lambda on: on.factored_cotangent(OBLONG, tg.cat([SMALL_FACTORS, SQUARE[:, :1]], 1), np.array([1, 2, 0])),
         lambda on: on.factored_cotangent(OBLONG.t(), tg.cat([SMALL_FACTORS, SQUARE[:1]]), np.array([3, 2, 0, 1])),
     ],
+    "mirrored": [lambda on: on.mirrored(SQUARE), lambda on: on.mirrored(SQUARES), lambda on: on.mirrored(on.mT(SQUARES))],
     "put_at": [lambda on: on.put_at(M, PLACES_OF_ROWS, W), lambda on: on.put_at(M.t(), PLACES_OF_ROWS._replace(inner=3), NUMBER)],
+    "shared_evenly": [
+        lambda on: on.shared_evenly(NUMBER, TIED, tg.tensor(2.0), (0, 1), False, (3, 4)),
+        lambda on: on.shared_evenly(W, TIED, tg.tensor([2.0, 1.0, 2.0, 1.0]), (0,), False, (3, 4)),
+        lambda on: on.shared_evenly(on.unsqueeze(V, 1), TIED, tg.tensor([[2.0], [2.0], [1.0]]), (1,), True, (3, 4)),
+        lambda on: on.shared_evenly(NUMBER, NOT_NUMBERS, tg.tensor(np.nan), (0,), False, (3,)),
+        lambda on: on.shared_evenly(0.0 * NUMBER, TIED, tg.tensor(2.0), (0, 1), False, (3, 4)),
+        lambda on: on.shared_evenly(V, on.mT(TIED), tg.tensor([2.0, 2.0, 1.0]), (0,), False, (4, 3)),
+        lambda on: on.shared_evenly(V, STACK, tg.amax(STACK, (0, 2)), (0, 2), False, (2, 3, 4)),
+    ],
+    "shared_magnitudes": [
+        lambda on: on.shared_magnitudes(NUMBER, -TIED, tg.tensor(2.0), (0, 1), False, (3, 4)),
+        lambda on: on.shared_magnitudes(W, TIED, tg.tensor([2.0, 1.0, 2.0, 1.0]), (0,), False, (3, 4)),
+        lambda on: on.shared_magnitudes(NUMBER, 0.0 * TIED, tg.tensor(0.0), (0, 1), False, (3, 4)),
+        lambda on: on.shared_magnitudes(NUMBER, NOT_NUMBERS, tg.tensor(np.nan), (0,), False, (3,)),
+    ],
     "take_at": [
         lambda on: on.take_at(M, PLACES_OF_ROWS),
         lambda on: on.take_at(NUMBER, Places(np.array([0, 0]), 1, (2,))),
@@ -73,6 +94,13 @@ CALLS: dict[str, list[Call]] = {
     "take_last": [
         *(lambda on, x=x: on.take_last(x, PLACES_OF_ROWS) for x in (M, tg.tensor(1.5).expand(3, 4))),
         *(lambda on, x=x, at=at: on.take_last(x, Places(at, 1, (3,))) for x in (BIG, STRETCHED) for at in SOME_PLACES),
+    ],
+    "aligned": [
+        lambda on: on.aligned(M, (0, 1), (1, 0)),
+        lambda on: on.aligned(STACK, (4, 2, 7), (2, 5, 7, 4, 6)),
+        lambda on: on.aligned(V, (3,), (1, 3)),
+        lambda on: on.aligned(NUMBER, (), (0, 1)),
+        lambda on: on.aligned(NUMBER, (), ()),
     ],
     "cat": [lambda on: on.cat([M, M], 0), lambda on: on.cat([STACK, on.getitem(STACK, (..., slice(1)))], 2)],
     "diagonal_matrix": [lambda on: on.diagonal_matrix(V), lambda on: on.diagonal_matrix(M)],
@@ -148,9 +176,9 @@ CALLS: dict[str, list[Call]] = {
         lambda on: on.times(STRETCHED, -0.3),
     ],
     "triangle": [
-        lambda on: on.triangle(SQUARE, upper=True),
-        lambda on: on.triangle(SQUARES, upper=False, strict=True),
-        lambda on: on.triangle(M, upper=False),
+        lambda on: on.triangle(SQUARE, True),
+        lambda on: on.triangle(SQUARES, False, True),
+        lambda on: on.triangle(M, False),
     ],
     "triangular_cotangent": [
         lambda on: on.triangular_cotangent(SQUARE, M, upper=True),

@@ -15,7 +15,7 @@ from tapegrad.autograd.edges import GradientEdge, has_edges, listed
 from tapegrad.autograd.former_rows import rows_of_inputs
 from tapegrad.autograd.gradient_delivery import check_leaf
 from tapegrad.autograd.recorded_sweep import call_finished_recorded, recorded_sweep, replace_gradients
-from tapegrad.autograd.sweep import check_used, release, sweep
+from tapegrad.autograd.sweep import check_used, release, sweep, sweep_towards
 from tapegrad.engine.layout import LIMIT
 from tapegrad.frames import frames_of_package
 from tapegrad.recording.casting import cast
@@ -292,6 +292,10 @@ def grad(
             retain_graph,
         )
         return _with_zeros(inputs, batched) if materialize_grads else batched
+    if type(outputs) is Tensor and type(inputs) is Tensor and grad_outputs is None and not (create_graph or retain_graph):
+        alone = None if allow_unused or materialize_grads else _gradient_of_leaf(outputs, inputs)
+        if alone is not None:
+            return (alone,)
     roots, seeds = _roots(outputs, grad_outputs, "outputs")
     chosen = _inputs(inputs, "grad")
     for t in chosen:
@@ -318,6 +322,26 @@ def grad(
             _release(slots, wanted)
     results = (_total([found[slot] for slot in own if slot in found], wanted.count(own[0]) > 1 if own else False) for own in rows)
     return _with_zeros(chosen, results) if materialize_grads else tuple(results)
+
+
+def _gradient_of_leaf(output: Tensor, leaf: Tensor) -> Tensor | None:
+    """The gradient of a number by the one leaf that it depends on; None, with nothing done, for all else.
+
+    Raises
+    ------
+    RuntimeError
+        If values that it needs were released or overwritten, or every contribution is undefined.
+    """
+    meta = leaf._meta
+    if type(output._data) is not float or output._row <= 0 or leaf._row <= 0 or meta is None or meta.leaf is None or meta.left:
+        return None
+    if is_leaf(output) or TAPE.anomalies or TAPE.tracers or TAPE.observers or TAPE.packers:
+        return None
+    found = sweep_towards(output._row, (leaf,))
+    if found is None:
+        return None
+    check_used(found, lambda gradient: gradient is not None)
+    return _total(found, False)
 
 
 def _with_zeros(chosen: Sequence[Tensor], gradients: Iterable[Tensor | None]) -> tuple[Tensor, ...]:

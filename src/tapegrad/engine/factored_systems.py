@@ -186,3 +186,36 @@ def apply_triangle(function, px, pa, pwords, left, upper, transposed, unit):
         a += 8 * n * n
         x += 8 * rows * columns
     return 0
+
+
+@inline
+def largest_sum(matrix, n, by_rows):
+    """The largest sum of magnitudes in a row, or in a column; nan if an element is."""
+    largest = 0.0
+    for j in range(n):
+        total = 0.0
+        for i in range(n):
+            total += abs(matrix[j * n + i] if by_rows else matrix[i * n + j])
+        if total != total:
+            return total
+        largest = max(largest, total)
+    return largest
+
+
+@entry("int64(int64,int64,int64,float64,float64)")
+def are_well_conditioned(pa, pinverses, pvalues, bound, least):
+    """Whether condition numbers of finite matrices are below a bound, and magnitudes of their determinants normal numbers.
+
+    The inverses are as Fortran has them. All arrays are contiguous float64.
+    """
+    n, values = array_dimensions(pa)[array_rank(pa) - 1], f64(array_data(pvalues), array_size(pvalues))
+    for s in range(array_size(pvalues)):
+        a, inverse = f64(array_data(pa) + 8 * s * n * n, n * n), f64(array_data(pinverses) + 8 * s * n * n, n * n)
+        for j in range(n * n):
+            if not abs(a[j]) < inf:
+                return 0
+        if not (largest_sum(a, n, False) * largest_sum(inverse, n, True) < bound):
+            return 0
+        if not (abs(values[s]) >= least and abs(values[s]) < inf):
+            return 0
+    return 1

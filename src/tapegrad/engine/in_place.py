@@ -7,7 +7,6 @@ certain, nothing is changed that anybody sees.
 
 from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.handles import slot_of
-from tapegrad.engine.items import release_any
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_data,
@@ -40,6 +39,7 @@ from tapegrad.engine.record_scalars import record_scalars
 from tapegrad.engine.rule_loops import has_loops
 from tapegrad.engine.structs import words_at
 from tapegrad.engine.vacating import note_overwritten
+from tapegrad.engine.view_families import release_any
 from tapegrad.engine.write_operands import (
     adopt_value,
     copy_doubles,

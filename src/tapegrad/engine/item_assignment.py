@@ -6,14 +6,25 @@ not made, since nobody sees it.
 
 from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.handles import slot_of
-from tapegrad.engine.items import name_of_part, release_any, way_to, whole_key
+from tapegrad.engine.items import name_of_part, whole_key
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import array_data, array_is_contiguous, array_rank, array_size, array_strides, load_i64, release, retain
-from tapegrad.engine.objects import attribute, call_method_form, change_attribute, clear_error, data_of, handle_of, item_of, type_of
+from tapegrad.engine.objects import (
+    attribute,
+    call_method_form,
+    call_object,
+    change_attribute,
+    clear_error,
+    data_of,
+    handle_of,
+    item_of,
+    type_of,
+)
 from tapegrad.engine.operator_results import recording, same_shape
 from tapegrad.engine.record_operation import describe_input, new_payload
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.structs import words_at
+from tapegrad.engine.view_families import release_any, way_to
 from tapegrad.engine.whole_writes import is_copied
 from tapegrad.engine.write_operands import (
     given_number,
@@ -105,7 +116,7 @@ def counted_only(tape, t):
 def part_payloads(tape, t, base, part, source, key):
     """What the rows of a write to a part keep in Python: of the copy into it, and of what it is a part of; zeros without memory."""
     way = slices_payload(tape, base, part)
-    take = way_to(tape, load_i64(t + tape.meta_at), key) if way != 0 else 0
+    take = way_to(tape, load_i64(t + tape.meta_at), call_object(tape.take_class, 1, key, key)) if way != 0 else 0
     payload = new_payload(tape, tape.copy_operation, 2, tape.none) if take != 0 else 0
     if payload == 0 or not describe_input(tape, payload, 0, part) or not describe_input(tape, payload, 1, source):
         clear_error()

@@ -13,22 +13,17 @@ from tapegrad.engine.memory import (
     array_dimensions,
     array_is_contiguous,
     array_rank,
-    array_strides,
     array_type_number,
     is_float,
     load_f64,
     load_i64,
     release,
     retain,
-    store_i64,
 )
 from tapegrad.engine.objects import (
     allocate,
-    append_to_list,
     attribute,
     call_object,
-    call_object0,
-    change_attribute,
     clear_error,
     data_of,
     handle_of,
@@ -36,36 +31,24 @@ from tapegrad.engine.objects import (
     integer_value,
     item_of,
     item_of_tuple,
-    length_of_list,
     length_of_tuple,
     new_float,
-    new_list,
-    new_meta,
     new_tuple,
-    new_weak_reference,
     prepared,
     set_item_of_tuple,
     type_of,
 )
 from tapegrad.engine.operator_results import deliver_tensor
 from tapegrad.engine.record_structural import write_map
-
-MOST_DIMENSIONS = (MOST_LENGTHS - 2) // 2  # of a map that is written in the room for lengths
-
-
-@inline
-def release_any(obj):
-    """Give a reference back, if there is an object."""
-    if obj != 0:
-        release(obj)
-
-
-@inline
-def refused(t, data):
-    """Answer where an object could not be made or the row was refused: the Python form, unless code was interrupted."""
-    release_any(data)
-    release_any(t)
-    return -1 if has_error() != 0 else 0
+from tapegrad.engine.view_families import (
+    MOST_DIMENSIONS,
+    is_of_usual_family,
+    meta_of,
+    prepare_family,
+    refused,
+    taken_in_family,
+    view_in_family,
+)
 
 
 @inline
@@ -148,151 +131,21 @@ def element(tape, x, handle, data, place):
 
 
 @inline
-def view_handle(tape, name, handle, data, part):
-    """Record that `part` is a view of `data`."""
-    geometry, rank = tape.lengths, array_rank(part)
-    geometry[0], geometry[1] = rank, (array_data(part) - array_data(data)) // 8
-    for d in range(rank):
-        geometry[2 + d] = array_dimensions(part)[d]
-        geometry[2 + rank + d] = array_strides(part)[d] // 8
-    return write_map(tape, 0, name, handle, data, geometry, 1.0, part)
-
-
-@inline
-def meta_of(tape, t):
-    """What only some tensors have, borrowed; made where there is none yet. 0 without memory."""
-    meta = load_i64(t + tape.meta_at)
-    if meta == tape.none:
-        made = new_meta(tape)
-        if made == 0:
-            return 0
-        if load_i64(t + tape.meta_at) == tape.none:
-            store_i64(t + tape.meta_at, made)
-            release(tape.none)
-        else:  # code that ran meanwhile made one
-            release(made)
-        meta = load_i64(t + tape.meta_at)
-    return meta
-
-
-@inline
-def complete(tape, meta, which, made):
-    """Give what only some tensors have a new counter or list, unless it has one; whether it has one then."""
-    if made != 0 and attribute(tape, meta, which) == tape.none:
-        change_attribute(tape, meta, which, made)
-    elif made != 0:
-        release(made)
-    return attribute(tape, meta, which) != tape.none
-
-
-@inline
-def prepare_family(tape, theirs, family):
-    """Let tensors have what their views share."""
-    if attribute(tape, theirs, META_VERSION) == tape.none and not complete(
-        tape, theirs, META_VERSION, call_object0(tape.version_class)
-    ):
-        return False
-    return attribute(tape, family, META_VIEWS) != tape.none or complete(tape, family, META_VIEWS, new_list(0))
-
-
-@inline
-def way_to(tape, theirs, key):
-    """How the view is taken from what `theirs` is a view of, or from the array itself."""
-    take = call_object(tape.take_class, 1, key, key)
-    if take == 0 or attribute(tape, theirs, META_BASE) == tape.none:
-        return take
-    chain = call_object(tape.replay_class, 2, attribute(tape, theirs, META_REPLAY), take)
-    release(take)
-    return chain
-
-
-@inline
-def is_of_usual_family(tape, theirs):
-    """Whether views of the array are told nothing but what it is."""
-    return (
-        attribute(tape, theirs, META_MADE_WITHOUT_GRAD) == tape.no_text
-        and attribute(tape, theirs, META_ONE_OF_MANY) == tape.no_text
-    )
-
-
-@inline
-def adopt(tape, t, own, theirs, base, way):
-    """Tell a view what it is a view of; references to `own` and `way` are taken over."""
-    retain(base)
-    change_attribute(tape, own, META_BASE, base)
-    change_attribute(tape, own, META_REPLAY, way)
-    version = attribute(tape, theirs, META_VERSION)
-    retain(version)
-    change_attribute(tape, own, META_VERSION, version)
-    store_i64(t + tape.meta_at, own)
-    release(tape.none)
-
-
-@inline
-def announce(tape, t, link, family):
-    """Let a family know a new view; the answer of the whole."""
-    views = attribute(tape, family, META_VIEWS)
-    failed = append_to_list(views, link) != 0
-    release(link)
-    count = length_of_list(views)
-    if not failed and count >= 8 and count & (count - 1) == 0:
-        answer = call_object(tape.look_through, 1, family, family)
-        failed = answer == 0
-        release_any(answer)
-    if failed:
-        release(t)
-        return -1
-    return t
-
-
-@inline
-def is_unchanged_family(tape, x, handle, data, theirs, base, family):
-    """Whether code that ran meanwhile has left an array and its family as they were."""
-    own_base = attribute(tape, theirs, META_BASE)
-    return (
-        handle_of(tape, x) == handle
-        and data_of(tape, x) == data
-        and (own_base == base or (own_base == tape.none and base == x))
-        and attribute(tape, theirs, META_VERSION) != tape.none
-        and attribute(tape, family, META_VIEWS) != tape.none
-    )
-
-
-@inline
-def view_in_family(tape, x, handle, data, key, is_single, theirs, base, family):
-    """A new view, and its place among the views of `base`, which the caller holds."""
+def part_in_family(tape, x, handle, data, key, is_single, theirs, base, family):
+    """The same of the part that a whole key names."""
     if not prepare_family(tape, theirs, family) or data_of(tape, x) != data:
         return refused(0, 0)
     part = item_of(data, key)
     if part == 0:
         clear_error()  # the Python form says what is wrong
         return 0
-    name = name_of_part(tape, key, is_single, data, part)
-    t = prepared(tape, allocate(type_of(x), 0))
-    own = new_meta(tape) if t != 0 else 0
-    way = way_to(tape, theirs, key) if own != 0 else 0
-    link = new_weak_reference(t, 0) if way != 0 else 0
-    recorded = 0
-    if link != 0 and is_unchanged_family(tape, x, handle, data, theirs, base, family):
-        recorded = view_handle(tape, name, handle, data, part)
-    if recorded <= 0:
-        release_any(own)
-        release_any(way)
-        release_any(link)
-        return refused(t, part)
-    t = deliver_tensor(tape, t, part, recorded)
-    if t == 0:
-        release(own)
-        release(way)
-        release(link)
-        return 0
-    adopt(tape, t, own, theirs, base, way)
-    return announce(tape, t, link, family)
+    name, take = name_of_part(tape, key, is_single, data, part), call_object(tape.take_class, 1, key, key)
+    return view_in_family(tape, x, handle, data, part, name, take, type_of(x), theirs, base, family)
 
 
 @inline
-def view_of(tape, x, handle, data, key, is_single):
-    """A new view by a whole key, of a slice alone or not; as `item` answers."""
+def view_of(tape, x, handle, data, key, is_single, name, take):
+    """A new view by a whole key, of a slice alone or not, or by what takes it, if there is that; as `item` answers."""
     theirs = meta_of(tape, x)
     if theirs == 0:
         return refused(0, 0)
@@ -302,7 +155,10 @@ def view_of(tape, x, handle, data, key, is_single):
     if family == tape.none or type_of(theirs) != tape.meta_class or not is_of_usual_family(tape, theirs):
         return 0
     retain(base)
-    t = view_in_family(tape, x, handle, data, key, is_single, theirs, base, family)
+    if take != 0:
+        t = taken_in_family(tape, x, handle, data, name, take, theirs, base, family)
+    else:
+        t = part_in_family(tape, x, handle, data, key, is_single, theirs, base, family)
     release(base)
     return t
 
@@ -325,7 +181,7 @@ def part_by_key(tape, x, handle, data, key, of_array):
         return 0
     t = 0
     if not (of_array and names_element(tape, whole, data)):
-        t = view_of(tape, x, handle, data, whole, type_of(key) == tape.slice_type)
+        t = view_of(tape, x, handle, data, whole, type_of(key) == tape.slice_type, 0, 0)
     release(whole)
     return t
 

@@ -57,10 +57,19 @@ META_TEMPLATE, META_WORDS, ZERO_OPERATION, FILL_OPERATION, FILL_TENSOR_OPERATION
 SLICES_OPERATION, HOSTS_READY, STRIDED_NAME, ALIAS_NAME, ELLIPSIS, FLOAT_ZERO, TUPLE_TYPE, ITEM_FORM_OF_TENSORS = (
     113, 114, 115, 116, 117, 118, 119, 120,
 )  # fmt: skip
-SUM_ROOM = 121  # for a sum's operand whose elements are not side by side; 0 where NumPy sums those in another order
-LENGTHS = 122  # room for the lengths of a new array
+# Operations whose derivative is Python: the compiled forms of `apply` and of products of matrices and vectors, their Python forms,
+# and the operations of products by the ranks of their operands; the compiled form of what vjps are written with, and the Python
+# forms by number; NumPy's class of numbers, its method that multiplies, what starts and ends to ignore floating point errors, and
+# the state in between; what exchanges dimensions, the last two, and an empty tuple; the C functions of all these; and what records
+# several outputs.
+APPLY, APPLY_FORM, PRODUCT, PRODUCT_FORM, PRODUCT_OPERATIONS, PLAIN_OPERATION, PLAIN_FORMS = 121, 122, 123, 124, 125, 126, 127
+NUMBER_CLASS, DOT, ENTER, LEAVE, IGNORING, SWAPAXES, LAST_AXES, NO_TENSORS = 128, 129, 130, 131, 132, 133, 134, 135
+HOSTED_THUNKS, OUTPUTS, VIEW, MATMUL = 136, 137, 138, 139  # and views, and what multiplies batches
+REDUCED, SUMS_BY_ROWS = 140, 141  # and sums along dimensions; whether NumPy sums columns one row after the other
+SUM_ROOM = 142  # for a sum's operand whose elements are not side by side; 0 where NumPy sums those in another order
+LENGTHS = 143  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
-HEADER_WORDS = OFFSETS + 37
+HEADER_WORDS = OFFSETS + 38
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of
 # the tape as an object, and of links to leaves.
 META_GRAD, META_LEFT, META_VERSION = 0, 1, 2
@@ -72,8 +81,8 @@ OPERATION_NUMBER, OPERATION_USES = 17, 18
 META_BASE, META_REPLAY, META_VIEWS, META_MADE_WITHOUT_GRAD, META_ONE_OF_MANY = 19, 20, 21, 22, 23
 OPERATION_PAYLOAD_CLASS, GIVEN_SLOT, MODES_ENABLED, TAPE_RECORDING_OFF = 24, 25, 26, 27
 META_LEAF, META_HOOKS, LINK_DATA, GIVEN_SWEEP = 28, 29, 30, 31
-META_RETAINED, VERSION_COUNT, VERSION_TIMES, TAPE_VERSIONS = 32, 33, 34, 35
-OPERATION_MOVES = 36
+META_RETAINED, VERSION_COUNT, VERSION_TIMES, TAPE_VERSIONS, META_OUTPUT_NR = 32, 33, 34, 35, 36
+OPERATION_MOVES = 37
 # How an input's elements come into the result of an operation that only moves them, four bits for each input: all unmoved; those at
 # places; added to zeros at places; all but those at places, or where a mask says so; put to places, of which the last of the same
 # counts; those of places that no later place is; one number, where a mask says so; all but those of a part, which the words behind
@@ -111,6 +120,11 @@ LENGTH, NAME, SERIAL, PAYLOAD, SIZE, DTYPE, RESULT, SCALE, ARGUMENTS = 0, 1, 2, 
 # NAME holds the name's number and the number of arguments << 32; DTYPE the type number and the rank << 8.
 # Each argument takes two words: reference and kind, then what was saved. After them come the dimensions of the result,
 # then, for strided maps, rank, offset, dimensions and strides of the map; for joins the inner size of each argument.
+
+# What vjps are written with, as far as it is compiled.
+PLAIN_PRODUCT, PLAIN_TRANSPOSE, PLAIN_OUTER, PLAIN_TRIANGLE, PLAIN_PIECES, PLAIN_SUM_TO, PLAIN_MIRRORED = 0, 1, 2, 3, 4, 5, 6
+PLAIN_RESTORE, PLAIN_UNSQUEEZE = 7, 8
+PLAIN_COUNT = 9
 
 # What an argument saved.
 NOTHING, ARRAY, ROW, NUMBER, STALE = 0, 1, 2, 3, 4

@@ -81,6 +81,21 @@ def call_method_form(context, function, x, operands, count, names):
 
 
 @intrinsic
+def call_with_words(context, function, operands, count):
+    """Call a Python function with operands in words."""
+
+    def generate(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        function, operands, count = arguments
+        kind = ir.FunctionType(word, [word, word.as_pointer(), word, word])
+        vectorcall = cgutils.get_or_insert_function(builder.module, kind, "PyObject_Vectorcall")
+        places = builder.inttoptr(operands, word.as_pointer())
+        return builder.call(vectorcall, [function, places, count, ir.Constant(word, 0)])
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
 def call_object0(context, function):
     """Call a Python function without operands."""
 

@@ -166,6 +166,19 @@ def operate(tape, opcode, count, exchanged, x, y):
 
 
 @inline
+def sum_of_number(tape, t, x, tracking):
+    """The same of a number, into a new tensor."""
+    handle, data = registered_handle(tape, x, handle_of(tape, x)) if tracking > 0 else 0, data_of(tape, x)
+    if handle < 0 or (handle > 0 and tape.sums_ready == 0) or not is_float(tape, data):
+        release(t)
+        return 0
+    retain(data)
+    if handle > 0:
+        handle = write_sum(tape, tape.sum_name, handle, data, -1, 1.0, data)
+    return deliver_tensor(tape, t, data, handle)
+
+
+@inline
 def sum_of(tape, x):
     """New tensor of the sum of a small array; as `result` answers."""
     tracking = recording(tape)  # first, because this may run Python
@@ -177,6 +190,8 @@ def sum_of(tape, x):
     if t == 0:
         clear_error()
         return 0
+    if is_number(tape, x):
+        return sum_of_number(tape, t, x, tracking)
     handle = registered_handle(tape, x, handle_of(tape, x)) if tracking > 0 else 0
     a = data_of(tape, x)
     common = a != 0 and not is_float(tape, a) and array_size(a) > 0
@@ -279,6 +294,12 @@ def write_thunks(context, tape, table):
         for (opcode, _), function in zip(OPERATORS, writes, strict=True):
             place = builder.gep(table, [ir.Constant(word, 2 * RULE_COUNT + len(others) + opcode)])
             builder.store(builder.ptrtoint(function, word), place)
+        hosted = [thunk("apply", APPLY, (), 3), thunk("product", PRODUCT, (), 3)]
+        hosted += [thunk(f"plain.{which}", PLAIN_OPERATION, (which,), 3) for which in range(PLAIN_COUNT)]
+        hosted += [thunk("outputs", OUTPUTS, (), 3), thunk("view", VIEW, (), 3), thunk("reduced", REDUCED, (), 3)]
+        for k, function in enumerate(hosted):
+            place = builder.gep(table, [ir.Constant(word, 3 * RULE_COUNT + len(others) + k)])
+            builder.store(builder.ptrtoint(function, word), place)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
@@ -287,7 +308,8 @@ def write_thunks(context, tape, table):
 @entry("int64(Tape,int64)")
 def operators(tape, table):
     """Fill a table with C functions: two words a rule (method, reflected form; 0: none), then destructor, `sum`,
-    `backward` and ``x[key]``, the writes to whole tensors, ``x[key] = value``, and a word a rule (in place).
+    `backward` and ``x[key]``, the writes to whole tensors, ``x[key] = value``, a word a rule (in place), and then functions:
+    `apply`, products, what vjps are written with, operations with several outputs, views, and sums.
     """
     write_thunks(tape, table)
     return 0

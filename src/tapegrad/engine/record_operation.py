@@ -176,8 +176,8 @@ def write_operation(tape, op, inputs, count, extra, more, needed, payload, resul
     return take_handle(tape, write_row(tape, HOST | WIDE, start, -1, primal_of(tape, result)))
 
 
-@entry("int64(Tape,int64,int64,int64,int64,int64)")
-def operation_row(tape, op, inputs, extra, attrs, result):
+@inline
+def row_of_operation(tape, op, inputs, extra, attrs, result):
     """Record that an operation made an array or float of tensors, in tuples: the inputs, and what is saved besides them.
 
     The handle; 0 if the result is untracked, `UNSUPPORTED` if this is left to Python.
@@ -211,3 +211,9 @@ def operation_row(tape, op, inputs, extra, attrs, result):
     handle = write_operation(tape, op, inputs, count, extra, more, needed, payload, result)
     release(payload)
     return handle
+
+
+@entry("int64(Tape,int64,int64,int64,int64,int64)")
+def operation_row(tape, op, inputs, extra, attrs, result):
+    """As `row_of_operation`."""
+    return row_of_operation(tape, op, inputs, extra, attrs, result)

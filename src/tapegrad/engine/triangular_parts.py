@@ -1,8 +1,12 @@
 """A triangle of each matrix of a contiguous array, and zeros in the place of the rest."""
 
 from tapegrad.compilation.jit import entry
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import array_data, array_size, array_type_number, f64, item_bytes
 from tapegrad.engine.runs import clear_run, copy_run, set_all
+from tapegrad.engine.structs import doubles_at
+
+INFINITE = float("inf")
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64)")
@@ -23,4 +27,33 @@ def copy_triangles(pz, px, rows, columns, diagonal, upper):
         to += columns * wide
         if not is_spread:
             at += columns * wide
+    return 0
+
+
+@entry("int64(int64,int64,int64,int64)")
+def upper_systems(pz, px, n, options):
+    """Upper triangles of float64 matrices, with zeros below, for substitution; of a lower triangle from its end.
+
+    Options are those of substitution: which triangle is read, whether the array holds transposes, whether the diagonal are ones.
+    """
+    is_upper, is_turned, has_ones = options & OF_UPPER != 0, options & IS_TURNED != 0, options & HAS_ONES != 0
+    target, source = doubles_at(array_data(pz)), doubles_at(array_data(px))
+    for whole in range(array_size(pz) // max(n, 1)):
+        i = whole % n
+        start = (whole - i) * n
+        for j in range(n):
+            row, column = (i, j) if is_upper else (n - 1 - i, n - 1 - j)
+            place = start + (column * n + row if is_turned else row * n + column)
+            value = source[place] if j >= i else 0.0
+            target[start + i * n + j] = 1.0 if has_ones and i == j else value
+    return 0
+
+
+@entry("int64(int64)")
+def has_infinities(px):
+    """Whether an element of a contiguous float64 array is infinite."""
+    elements = doubles_at(array_data(px))
+    for j in range(array_size(px)):
+        if abs(elements[j]) == INFINITE:
+            return 1
     return 0

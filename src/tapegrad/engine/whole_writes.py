@@ -2,7 +2,6 @@
 
 from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.handles import slot_of
-from tapegrad.engine.items import release_any
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import array_size, release, retain
 from tapegrad.engine.objects import call_method_form, clear_error, data_of, handle_of, type_of
@@ -10,6 +9,7 @@ from tapegrad.engine.operator_results import is_block, recording, same_shape
 from tapegrad.engine.record_operation import describe_input, new_payload
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.structs import words_at
+from tapegrad.engine.view_families import release_any
 from tapegrad.engine.write_operands import (
     adopt_value,
     given_number,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -145,8 +146,16 @@ def _check_chain(name: str, arrays: Sequence[Array], shapes: Sequence[tuple[int,
 
 
 def _multiplied(factors: Sequence[Tensor]) -> Tensor:
-    sizes = [array_of(factors[0]).shape[0], *(array_of(t).shape[1] for t in factors)]
-    count = len(factors)
+    terms = list(factors)
+    for first, second in _order((array_of(factors[0]).shape[0], *(array_of(t).shape[1] for t in factors))):
+        terms.append(products.matmul(terms[first], terms[second]))
+    return terms[-1]
+
+
+@functools.lru_cache(maxsize=256)
+def _order(sizes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Which terms are multiplied, one pair after the other, for the fewest operations; each product stands behind all terms."""
+    count = len(sizes) - 1
     cost = [[0] * count for _ in range(count)]
     cut = [[0] * count for _ in range(count)]
     for length in range(1, count):
@@ -155,13 +164,17 @@ def _multiplied(factors: Sequence[Tensor]) -> Tensor:
             cost[i][j], cut[i][j] = min(
                 (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
             )
+    pairs: list[tuple[int, int]] = []
 
-    def product(i: int, j: int) -> Tensor:
+    def product(i: int, j: int) -> int:
         if i == j:
-            return factors[i]
-        return products.matmul(product(i, cut[i][j]), product(cut[i][j] + 1, j))
+            return i
+        first, second = product(i, cut[i][j]), product(cut[i][j] + 1, j)
+        pairs.append((first, second))
+        return count + len(pairs) - 1
 
-    return product(0, count - 1)
+    product(0, count - 1)
+    return tuple(pairs)
 
 
 def chain_matmul(*matrices: Tensor) -> Tensor:

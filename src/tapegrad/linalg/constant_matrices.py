@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.memory_pool import SMALL
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = ["identity", "ones_of_triangle", "upper_triangle"]
 
 Array = np.ndarray[Any, Any]
+FLOAT64 = np.dtype(np.float64)
 
 
 @functools.lru_cache(maxsize=64)
@@ -25,6 +27,10 @@ def ones_of_triangle(rows: int, columns: int, upper: bool, strict: bool, dtype: 
 
 def upper_triangle(a: Array) -> Array:
     """A copy with zeros below the diagonal; for small matrices in a fifth of the time of `numpy.triu`."""
+    if a.dtype is FLOAT64 and a.flags.c_contiguous:
+        result = np.empty(a.shape)
+        ARRAY_KERNELS.copy_triangles(id(result), id(a), *a.shape[-2:], 0, 1)
+        return result
     if a.size > SMALL:
         return np.triu(a)
     return np.where(ones_of_triangle(*a.shape[-2:], True, False, np.bool_), a, a.dtype.type(0))

@@ -6,6 +6,7 @@ cofactors, which is not zero where one singular value is.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,10 +21,12 @@ from tapegrad.linalg.solving import inv, inverse_row
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import where
 from tapegrad.ops.joining import cat, stack
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.products import matmul
 from tapegrad.ops.shaping import reshape, unsqueeze
 from tapegrad.ops.transposing import mT
 from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 
@@ -96,29 +99,35 @@ def _determinant(arrays: Sequence[Array], attrs: Any = None, *extra: Array) -> A
 
 
 def _det_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (elementwise._mul0(ctx.on.unsqueeze(ctx.on.unsqueeze(g, -1), -1), cofactors(ctx.inputs[0], ctx.result, ctx.extra)),)
+    return (elementwise._mul0(ctx.on.column(g), cofactors(ctx.inputs[0], ctx.result, ctx.extra, ctx.on)),)
 
 
 _DET = Structural("LinalgDetBackward0", ((0, "z"),), _det_vjp, forward=_determinant)
 
 
-def cofactors(A: Tensor, value: Tensor, factors: Sequence[Tensor] = ()) -> Tensor:
+def cofactors(A: Tensor, value: Tensor, factors: Sequence[Tensor] = (), on: Any = TENSORS) -> Tensor:
     """The gradient of the determinant, whose value is given: ``det(A) * inv(A).T`` where that exists."""
     data = array_of(A)
+    if factors and data.flags.c_contiguous:  # of float64
+        known, values = inverses((array_of(factors[0]), array_of(factors[1])), data.shape), array_of(value)
+        turned = known.swapaxes(-1, -2)
+        if ARRAY_KERNELS.are_well_conditioned(id(data), id(turned), id(values), LARGEST_CONDITION[8], sys.float_info.min):
+            found: Tensor = on.column(value) * on.mT(inverse_row(A, known))
+            return found
     if not np.isfinite(data).all():
         return A * np.nan
     regular, inverse = _are_well_conditioned(data, _inverse_by(factors, data))
     regular = regular & _has_all_digits(array_of(value))
     if regular.all():
         assert inverse is not None
-        return _column(value) * mT(inverse_row(A, inverse))
+        return column(value) * mT(inverse_row(A, inverse))
     if data.ndim > 2:
         return _one_by_one(A, value, np.ravel(regular))
     rows, columns = unit_scales(data)
     scale = rows[..., :, None] + columns[..., None, :]
     scaled = np.ldexp(data, scale)
     if _are_well_conditioned(scaled)[0] and (_has_all_digits(array_of(value)) or not _has_all_digits(_determinant((scaled,)))):
-        exact = _column(value) * mT(inv(A))
+        exact = column(value) * mT(inv(A))
         if not A.requires_grad or _count_small(_singular_values(data)) > _LARGEST_EXPANSION:
             return exact
         # Derivatives of the inverse would cancel; each element of its value is accurate.
@@ -202,7 +211,7 @@ def _cofactors_of_singular(A: Tensor, data: Array) -> Tensor:
     S = wrap(np.eye(r, dtype=data.dtype)) - matmul(mT(V), passed)
     minors, small_det = _small_cofactors(S, r)
     inner = matmul(matmul(matmul(mT(inverse), V), minors), mT(passed))
-    return _column(det(M)) * (_column(small_det) * mT(inverse) + inner)
+    return column(det(M)) * (column(small_det) * mT(inverse) + inner)
 
 
 def _count_small(values: Array) -> int:
@@ -210,7 +219,8 @@ def _count_small(values: Array) -> int:
     return int(np.sum(values <= values[0] / np.sqrt(LARGEST_CONDITION[values.dtype.itemsize])))
 
 
-def _column(x: Tensor) -> Tensor:
+def column(x: Tensor) -> Tensor:
+    """Numbers as matrices of one element."""
     return unsqueeze(unsqueeze(x, -1), -1)
 
 
@@ -298,11 +308,11 @@ def _sign_and_logarithm(data: Array, options: Any = None, shapes: Any = None) ->
 
 
 def _slogdet_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
-    singular = array_of(outputs[1]) == -np.inf
-    on = ctx.on
-    column = on.unsqueeze(on.unsqueeze(cotangents[1], -1), -1)
-    inverse = _inverse_by(ctx.extra, array_of(ctx.inputs[0]))
-    return column * on.mT(_inverse_or_infinite(ctx.inputs[0], singular) if inverse is None else inverse_row(ctx.inputs[0], inverse))
+    on, A = ctx.on, ctx.inputs[0]
+    inverse = _inverse_by(ctx.extra, array_of(A))
+    found = _inverse_or_infinite(A, array_of(outputs[1]) == -np.inf) if inverse is None else inverse_row(A, inverse)
+    cotangent: Tensor = on.column(cotangents[1]) * on.mT(found)
+    return cotangent
 
 
 def _inverse_or_infinite(A: Tensor, singular: Array) -> Tensor:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
-from tapegrad.linalg.matrices import Array, square
+from tapegrad.linalg import lapack
+from tapegrad.linalg.constant_matrices import identity
+from tapegrad.linalg.matrices import FLOAT64, Array, square
 from tapegrad.ops.joining import cat
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
 __all__ = ["matrix_exp"]
 
@@ -99,7 +101,7 @@ def _each_finite(a: Array, norms: Array) -> Array:
 
 def _low_degree(a: Array, b: tuple[float, ...]) -> Array:
     squared = np.matmul(a, a)
-    power = np.broadcast_to(np.eye(a.shape[-1]), a.shape)
+    power = np.broadcast_to(identity(a.shape[-1], FLOAT64), a.shape)
     odd, even = b[1] * power, b[0] * power
     for k in range(2, len(b), 2):
         power = np.matmul(power, squared)
@@ -108,7 +110,7 @@ def _low_degree(a: Array, b: tuple[float, ...]) -> Array:
 
 
 def _degree_thirteen(a: Array) -> Array:
-    b, one = _THIRTEEN, np.eye(a.shape[-1])
+    b, one = _THIRTEEN, identity(a.shape[-1], FLOAT64)
     a2 = np.matmul(a, a)
     a4 = np.matmul(a2, a2)
     a6 = np.matmul(a2, a4)
@@ -118,14 +120,20 @@ def _degree_thirteen(a: Array) -> Array:
 
 
 def _quotient(odd: Array, even: Array) -> Array:
-    return np.linalg.solve(even - odd, even + odd)
+    found: Array = lapack.call(np.linalg.solve, (even - odd, even + odd), {})
+    return found
 
 
 def _exp_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     # exp([[X, G], [0, X]]) has the derivative of exp at X in the direction G as its upper right block.
-    on = ctx.on
-    turned = on.mT(ctx.inputs[0])
-    n = array_of(turned).shape[-1]
+    on, A = ctx.on, ctx.inputs[0]
+    n = array_of(A).shape[-1]
+    if not (A._row or g._row) and array_of(A).dtype == np.float64:
+        blocks = np.zeros((*array_of(A).shape[:-2], 2 * n, 2 * n))
+        blocks[..., :n, :n] = blocks[..., n:, n:] = array_of(A).swapaxes(-1, -2)
+        blocks[..., :n, n:] = array_of(g)
+        return (make(_exponential(blocks)[..., :n, n:], 0),)
+    turned = on.mT(A)
     nothing = wrap(np.zeros(array_of(turned).shape, ctx.dtypes[0]))
     whole = cat([cat([turned, g], -1), cat([nothing, turned], -1)], -2)
     return (matrix_exp(whole)[..., :n, n:],)

@@ -11,7 +11,7 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import LinAlgError, ShapeError
 from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
-from tapegrad.linalg.solving import product_with_triangle, triangular_cotangent
+from tapegrad.linalg.solving import product_with_triangle
 from tapegrad.linalg.substitution import substituted
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -73,10 +73,9 @@ def _factor(arrays: Sequence[Any], upper: bool) -> Any:
 def _cholesky_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     L, g = (on.mT(ctx.result), on.mT(g)) if ctx.attrs else (ctx.result, g)
-    inner = on.triangle(product_with_triangle(on.mT(L), g, True, on), upper=False)
-    inner = inner + on.mT(on.triangle(inner, upper=False, strict=True))  # its symmetric part, twice
-    half = triangular_cotangent(on.mT(L), inner, upper=True)
-    return (0.5 * triangular_cotangent(L, half, upper=False, left=False),)
+    inner = on.mirrored(product_with_triangle(on.mT(L), g, True, on))  # its symmetric part, twice
+    half = on.triangular_cotangent(on.mT(L), inner, True)
+    return (0.5 * on.triangular_cotangent(L, half, False, False),)
 
 
 _CHOLESKY = Structural("LinalgCholeskyExBackward0", (("z",),), _cholesky_vjp, forward=_factor)
@@ -320,9 +319,7 @@ def _qr_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Te
 def qr_cotangent(on: Any, Q_bar: Tensor, R_bar: Tensor, Q: Tensor, R: Tensor) -> Tensor:
     """The cotangent of a matrix with no more columns than rows by those of its factors."""
     inner = on.matmul(R, on.mT(R_bar)) - on.matmul(on.mT(Q_bar), Q)
-    lower = on.triangle(inner, upper=False)
-    symmetric = lower + on.mT(on.triangle(inner, upper=False, strict=True))
-    return on.triangular_cotangent(on.mT(R), Q_bar + on.matmul(Q, symmetric), upper=False, left=False)
+    return on.triangular_cotangent(on.mT(R), Q_bar + on.matmul(Q, on.mirrored(inner)), False, False)
 
 
 _QR = ManyOutputs("LinalgQrBackward0", _qr_vjp, again=_orthogonal_and_triangular)

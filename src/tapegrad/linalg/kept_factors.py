@@ -11,7 +11,16 @@ import numpy as np
 from tapegrad.linalg.blas import address_of
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["Factors", "determinants", "factored_solution", "integers", "inverses", "solved_again", "substituted_as_factors"]
+__all__ = [
+    "WORTH_A_CALL",
+    "Factors",
+    "determinants",
+    "factored_solution",
+    "integers",
+    "inverses",
+    "solved_again",
+    "substituted_as_factors",
+]
 
 Array = np.ndarray[Any, Any]
 BLOCK_OF_COLUMNS = 64  # of an inverse, which LAPACK makes at once

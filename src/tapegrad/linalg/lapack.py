@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.floating_point_warnings import INVALID_RAISES, enter, leave
+from tapegrad.arrays.floating_point_warnings import INVALID_RAISES, enter, leave, quiet
 from tapegrad.linalg.constant_matrices import upper_triangle
 
 __all__ = ["call"]
@@ -68,7 +68,7 @@ _COMPILED = _compiled() if INVALID_RAISES is not None else {}
 
 
 def call(function: Callable[..., Any], arrays: tuple[Array, ...], options: dict[str, Any]) -> Any:
-    """``function(*arrays, **options)`` of `numpy.linalg`, for matrices; floating point warnings are the caller's.
+    """``function(*arrays, **options)`` of `numpy.linalg`, for matrices, without floating point warnings.
 
     Raises
     ------
@@ -88,4 +88,5 @@ def call(function: Callable[..., Any], arrays: tuple[Array, ...], options: dict[
                 pass
             finally:
                 leave(token)
-    return function(*arrays, **options)
+    with quiet():
+        return function(*arrays, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -83,6 +84,12 @@ def pinverse(x: Tensor, rcond: float = 1e-15) -> Tensor:
     return pinv(x, rcond)
 
 
+@functools.cache
+def _rounding(dtype: Any) -> Any:
+    """What is lost of one."""
+    return np.finfo(dtype).eps
+
+
 class _Tolerance:
     """Up to where singular values count as zero."""
 
@@ -97,8 +104,14 @@ class _Tolerance:
 
     def cutoff(self, values: Array, shape: tuple[int, ...]) -> Array:
         """The bound for singular values (in the last dimension) of matrices of a shape."""
-        absolute = 0.0 if self.absolute is None else np.asarray(self.absolute)
         relative = self.relative
+        if self.absolute is None and (relative is None or type(relative) is float):
+            if relative is None:
+                relative = _rounding(values.dtype) * max(shape[-2:])
+            largest = np.asarray(_maximum(values, -1, None, None, False, 0.0))
+            usual: Array = np.maximum(0.0, np.asarray(relative) * largest)
+            return usual[..., None]
+        absolute = 0.0 if self.absolute is None else np.asarray(self.absolute)
         if relative is None:
             default = np.finfo(values.dtype).eps * max(shape[-2:])
             relative = default if self.absolute is None else np.where(np.asarray(absolute) > 0.0, 0.0, default)

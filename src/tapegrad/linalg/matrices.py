@@ -15,17 +15,21 @@ from tapegrad.errors import LinAlgError, ShapeError
 from tapegrad.linalg import lapack
 from tapegrad.linalg.constant_matrices import identity, ones_of_triangle
 from tapegrad.ops import elementwise
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.triangles import tril, triu
 from tapegrad.recording.strided_maps import strided_scatter
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = [
+    "FLOAT64",
     "Array",
     "broadcast_batches",
     "decompose",
     "diagonal_matrix",
     "identity_beside",
     "matrix",
+    "mirrored",
     "off_diagonal",
     "square",
     "tensor_operand",
@@ -35,6 +39,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 add_reduce: Any = np.add.reduce
+FLOAT64 = np.dtype(np.float64)
 
 
 def tensor_operand(x: Any, name: str, argument: str = "A") -> Array:
@@ -65,6 +70,8 @@ def matrix(x: Any, name: str, argument: str = "A") -> Array:
     TypeError, RuntimeError
         If it is no tensor, not of a floating point dtype, or has fewer than two dimensions.
     """
+    if type(x) is Tensor and type(data := x._data) is np.ndarray and data.dtype is FLOAT64 and data.ndim > 1:
+        return data
     data = tensor_operand(x, name, argument)
     if data.ndim < 2:
         raise ShapeError(f"{name}: The input tensor {argument} must have at least 2 dimensions, but it has {data.ndim}.")
@@ -81,6 +88,10 @@ def square(x: Any, name: str, argument: str = "A") -> Array:
     TypeError, RuntimeError
         If it is not.
     """
+    if type(x) is Tensor:
+        data = x._data
+        if type(data) is np.ndarray and data.dtype is FLOAT64 and data.ndim > 1 and data.shape[-1] == data.shape[-2]:
+            return data  # a quarter of the time
     data = matrix(x, name, argument)
     if data.shape[-1] != data.shape[-2]:
         raise ShapeError(
@@ -99,8 +110,7 @@ def decompose(function: Callable[..., Any], message: str, *arrays: Array, **opti
     if function is np.linalg.svd:
         arrays = (_without_infinities(arrays[0]),)
     try:
-        with quiet():
-            return lapack.call(function, arrays, options)
+        return lapack.call(function, arrays, options)
     except np.linalg.LinAlgError:
         name, reason = message.split(": ", 1)
         raise LinAlgError(f"{name}: {_culprit(function, arrays, options)}{reason}") from None
@@ -108,6 +118,8 @@ def decompose(function: Callable[..., Any], message: str, *arrays: Array, **opti
 
 def _without_infinities(a: Array) -> Array:
     """Matrices with nan in the place of those with inf: LAPACK looks for nan first, but loops for ever over some infinite ones."""
+    if a.dtype is FLOAT64 and a.flags.c_contiguous and not ARRAY_KERNELS.has_infinities(id(a)):
+        return a
     with quiet():
         if math.isfinite(add_reduce(a, None)):
             return a
@@ -133,8 +145,11 @@ def broadcast_batches(name: str, a: Array, b: Array) -> Shape:
     ShapeError
         If they do not broadcast.
     """
+    batch = a.shape[:-2]
+    if batch == b.shape[:-2]:
+        return batch
     try:
-        return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        return np.broadcast_shapes(batch, b.shape[:-2])
     except ValueError:
         raise ShapeError(
             f"{name}: the batches of A and B, {list(a.shape[:-2])} and {list(b.shape[:-2])}, do not broadcast: each size of tensor "
@@ -148,6 +163,12 @@ def triangle(x: Tensor, upper: bool, strict: bool = False) -> Tensor:
     if data.size > SMALL:
         return triu(x, int(strict)) if upper else tril(x, -int(strict))
     return elementwise._mul0(x, wrap(ones_of_triangle(*data.shape[-2:], upper, strict, data.dtype)))
+
+
+def mirrored(x: Tensor, on: Any = TENSORS) -> Tensor:
+    """Symmetric matrices with the lower triangles of others."""
+    lower: Tensor = on.triangle(x, False)
+    return lower + on.mT(on.triangle(x, False, True))
 
 
 def off_diagonal(x: Tensor) -> Tensor:

@@ -227,7 +227,8 @@ def cond(A: Tensor, p: Order = None) -> Tensor:
         return wrap(np.zeros(data.shape[:-2], data.dtype))
     if p in (None, 2, -2):
         values = svdvals(A)
-        return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
+        first, last = (values[0], values[-1]) if data.ndim == 2 else (values[..., 0], values[..., -1])
+        return last / first if p == -2 else first / last
     square(A, "linalg.cond")
     assert p is not None
     singular = _singular(array_of(A))

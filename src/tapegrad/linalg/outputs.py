@@ -7,15 +7,19 @@ that was not used has a cotangent of zeros, and a write to an output does no har
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from tapegrad.arrays.slots import offset_of
+from tapegrad.engine import layout as at
+from tapegrad.ops.compiled_operators import hosted_function, prepare_views, when_compiled
 from tapegrad.recording.strided_maps import piece
 from tapegrad.recording.structural import Context, Structural, apply, as_result
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor, is_recording, make, meta_of
+from tapegrad.tensors.tensor import Meta, Tensor, is_recording, make, meta_of
 
 __all__ = ["ManyOutputs", "joint_outputs"]
 
@@ -81,7 +85,10 @@ def joint_outputs(
     extra : sequence of Tensor
         Untracked tensors for the vjp.
     """
-    wanted = range(len(values)) if numbers is None else numbers
+    wanted = tuple(range(len(values))) if numbers is None else tuple(numbers)
+    found = _all_at_once(op, (x,), tuple(values), options, wanted, tuple(extra))
+    if found is not None:
+        return found
     if not (x._row and is_recording()):
         return tuple(make(as_result(value), 0) for value, number in zip(values, wanted, strict=True) if number is not None)
     shapes = tuple(value.shape for value in values)
@@ -94,6 +101,20 @@ def joint_outputs(
             number_output(outputs[-1], number)
         start += row.size
     return tuple(outputs)
+
+
+def _compiled() -> Any:
+    """What does all of this in one call where that is usual, and gives None where it is not."""
+    prepare_views()
+    TAPE.header[at.OFFSETS + at.META_OUTPUT_NR] = offset_of(Meta(), "output_nr")
+    return hosted_function("joint_outputs", 2 + at.PLAIN_COUNT, None)
+
+
+def _left_to_python(*given: Any) -> None:
+    """There is no compiled form yet."""
+
+
+_all_at_once = when_compiled(sys.modules[__name__], _left_to_python, _compiled)
 
 
 def number_output(output: Tensor, number: int) -> None:

@@ -312,10 +312,10 @@ def _triangular_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     upper, left, unit = ctx.attrs
     A, x = ctx.inputs[0], ctx.result
-    b_bar = triangular_cotangent(on.mT(A), g, not upper, left, unit)
+    b_bar = on.triangular_cotangent(on.mT(A), g, not upper, left, unit)
     a_bar = None
     if ctx.needs[0]:
-        a_bar = on.sum_to(on.triangle(_matrix_cotangent(on, b_bar, x, left), upper, strict=unit), ctx.shapes[0])
+        a_bar = on.sum_to(on.triangle(_matrix_cotangent(on, b_bar, x, left), upper, unit), ctx.shapes[0])
     return a_bar, on.sum_to(b_bar, ctx.shapes[1]) if ctx.needs[1] else None
 
 

@@ -11,7 +11,7 @@ from tapegrad.engine import layout as at
 from tapegrad.linalg import lapack
 from tapegrad.linalg.blas import by_triangle
 from tapegrad.linalg.constant_matrices import upper_triangle
-from tapegrad.linalg.kept_factors import substituted_as_factors
+from tapegrad.linalg.kept_factors import WORTH_A_CALL, substituted_as_factors
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = ["large_triangle", "multiplied", "substitute", "substituted"]
@@ -29,9 +29,13 @@ def substitute(a: Array, b: Array, upper: bool, unit: bool) -> Array:
     substitution. A lower triangle is an upper one when rows and columns are counted from the end. Large triangles are two
     of half the size and a product.
     """
+    n = a.shape[-1]
+    if 0 < n < WORTH_A_CALL and a.dtype is FLOAT64:
+        x = _by_general_solver(_systems(a, upper, unit), b if upper else b[..., ::-1, :])
+        return x if upper else x[..., ::-1, :]
     if not upper:
         a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
-    if a.shape[-1] <= BLOCK:
+    if n <= BLOCK:
         x = _back_substitution(a, b, unit)
     else:
         x = np.empty(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:], b.dtype)
@@ -58,10 +62,23 @@ def _back_substitution(a: Array, b: Array, unit: bool) -> Array:
     if unit and a.size:
         n = a.shape[-1]
         a.reshape(-1, n * n)[:, :: n + 1] = 1.0
+    return _by_general_solver(a, b)
+
+
+def _systems(a: Array, upper: bool, unit: bool) -> Array:
+    """Upper triangles with zeros below, of lower ones from the end."""
+    is_turned = not a.flags.c_contiguous
+    matrices = np.ascontiguousarray(a.swapaxes(-1, -2) if is_turned else a)
+    systems = np.empty(a.shape)
+    options = upper * at.OF_UPPER + is_turned * at.IS_TURNED + unit * at.HAS_ONES
+    ARRAY_KERNELS.upper_systems(id(systems), id(matrices), a.shape[-1], options)
+    return systems
+
+
+def _by_general_solver(a: Array, b: Array) -> Array:
     try:
-        with quiet():
-            solved: Array = lapack.call(np.linalg.solve, (a, b), {})
-            return solved
+        solved: Array = lapack.call(np.linalg.solve, (a, b), {})
+        return solved
     except np.linalg.LinAlgError:
         return _row_by_row(a, b)
 

@@ -235,8 +235,10 @@ def lu(a: Tensor, *, pivot: bool = True) -> LU:
         return LU(_permutation(order, data), lower, triu(both[..., :k, :]))
     found, pivots = _decomposed(data)
     order, back = _orders(pivots)
-    lower_part = array_of(tril(wrap(found), -1)) + identity(n, found.dtype)
-    return LU(_permutation(order, data), *joint_outputs(_LU, a, (lower_part, array_of(triu(wrap(found)))), back, (1, 2)))
+    lower_part, upper_part = np.empty_like(found), np.empty_like(found)
+    ARRAY_KERNELS.copy_triangles(id(lower_part), id(found), n, n, -1, 0)
+    ARRAY_KERNELS.copy_triangles(id(upper_part), id(found), n, n, 0, 1)
+    return LU(_permutation(order, data), *joint_outputs(_LU, a, (lower_part + identity(n, found.dtype), upper_part), back, (1, 2)))
 
 
 def _permutation(order: Array, data: Array) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.arrays.sizes import expanded
 from tapegrad.errors import ShapeError
 from tapegrad.ops.arithmetic import plain_number
@@ -56,12 +56,18 @@ def addmm(x: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: floa
 
 def _factors(function: str, x: Tensor, *values: float) -> list[float]:
     """`beta` and `alpha`, which must be integers where the result has integers."""
-    factors = [plain_number(function, name, value) for name, value in zip(("beta", "alpha"), values, strict=True)]
     kind = array_of(x).dtype.kind
+    if kind == "f" and _is_usual(values[0]) and _is_usual(values[1]):
+        return [*values]
+    factors = [plain_number(function, name, value) for name, value in zip(("beta", "alpha"), values, strict=True)]
     for name, factor in zip(("beta", "alpha"), factors, strict=True):
         if kind != "f" and isinstance(factor, float):
             raise RuntimeError(f"{function}: For integral input tensors, argument {name} must not be a floating point number.")
     return [bool(factor) for factor in factors] if kind == "b" else factors
+
+
+def _is_usual(factor: Any) -> bool:
+    return type(factor) is float or (type(factor) is int and factor == 1)
 
 
 def _affine(op: Structural, inputs: Sequence[Tensor], a: Array, b: Array, c: Array, attrs: Any) -> Tensor:
@@ -77,14 +83,18 @@ def _affine(op: Structural, inputs: Sequence[Tensor], a: Array, b: Array, c: Arr
 def _scaled_sum(result: Array, c: Array, attrs: Any) -> Array:
     """``beta * c + alpha * result``, in the memory of `result`."""
     beta, alpha = attrs
-    expanded(c.shape, result.shape)  # raises where c would not fit into the result
-    with quiet():
+    if c.shape != result.shape:
+        expanded(c.shape, result.shape)  # raises where c would not fit into the result
+    token = enter(IGNORING)
+    try:
         if alpha != 1:
             result *= alpha
         if beta == 1:
             result += c
         elif beta:
             result += beta * c
+    finally:
+        leave(token)
     return result
 
 

@@ -348,6 +348,8 @@ def plain_number(function: str, name: str, value: Any) -> bool | int | float:
     TypeError
         If it is anything else; a tracked tensor would lose its gradient.
     """
+    if type(value) is float:
+        return value  # the commonest first
     if isinstance(value, Tensor) and not value._row and np.ndim(value._data) == 0:
         value = value.item()
     if issubclass(type(value), np.number):

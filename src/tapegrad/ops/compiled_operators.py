@@ -10,18 +10,22 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from itertools import count
+from operator import itemgetter
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays import numpy_api
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.slots import offset_of
 from tapegrad.compilation.jit import Lazy
 from tapegrad.deferred import Deferred, MadeOnDemand
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES
+from tapegrad.ops import views
 from tapegrad.ops.elementwise import FORMS, REFLECTED, doc, use_compiled
+from tapegrad.recording import strided_maps, structural
 from tapegrad.recording.primal_values import forward
 from tapegrad.rules.table import POWERS, RULES
 from tapegrad.tape.locks import leaves
@@ -29,8 +33,11 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.operator_dispatch import operand_type
 from tapegrad.tensors.tensor import LeafLink, Meta, Tensor, make
+from tapegrad.tensors.version_counters import VersionCounter
 
-__all__ = ["descriptor", "install", "keep", "method_sum", "when_compiled"]
+__all__ = [
+    "builtin", "descriptor", "hosted_function", "install", "keep", "method_sum", "plain_function", "prepare_views", "when_compiled",
+]  # fmt: skip
 
 METH_NOARGS, METH_O, METH_VARARGS_KEYWORDS, METH_FASTCALL, METH_FASTCALL_KEYWORDS = 0x0004, 0x0008, 0x0003, 0x0080, 0x0082
 
@@ -50,10 +57,16 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
+_new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
 _new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(("PyDescr_NewMethod", ctypes.pythonapi))
 _fallbacks, _loops = np.zeros((2, len(RULES), 2), np.int64)  # by opcode, once there is an operator
-_asked: list[tuple[type, Callable[..., Any], Callable[[], Any]]] = []  # methods for which there was only a Python form yet
-_kept: list[Any] = [_fallbacks, _loops]  # memory that the interpreter and the compiled code point to
+_plain_forms = np.zeros(at.PLAIN_COUNT, np.int64)
+_last = -1, -2
+_last_axes = np.array([id(axis) for axis in _last])
+_asked: list[tuple[type | ModuleType, Any, Callable[[], Any]]] = []  # methods for which there was only a Python form yet
+_kept: list[Any] = [_fallbacks, _loops, _plain_forms, _last, _last_axes]  # memory that interpreter and compiled code point to
 
 
 def _outlive_the_modules() -> None:
@@ -67,6 +80,13 @@ def descriptor(name: str, function: int, flags: int, doc: str | None) -> Any:
     definition = _MethodDefinition(name.encode(), function, flags, doc.encode() if doc else None)
     _kept.append(definition)
     return _new_method(Tensor, ctypes.addressof(definition))
+
+
+def builtin(name: str, function: int, doc: str | None) -> Any:
+    """A function of operands by position that calls a C function by address."""
+    definition = _MethodDefinition(name.encode(), function, METH_FASTCALL, doc.encode() if doc else None)
+    _kept.append(definition)
+    return _new_function(ctypes.addressof(definition), None, "tapegrad")
 
 
 def _prepare_header() -> None:
@@ -128,6 +148,7 @@ def _use_operators(table: np.ndarray) -> None:
     header[at.WRITING_THUNKS] = table.ctypes.data + 8 * (2 * len(RULES) + 4)
     header[at.WRITE_RULE], header[at.WRITE_WHOLE] = kernels.write_rule.get(), kernels.write_whole.get()
     header[at.WRITE_ITEM] = kernels.write_item.get()
+    _use_hosted(table.ctypes.data + 8 * (3 * len(RULES) + 5 + at.WHOLE_WRITES))
     plain = {form: (opcode, exchanged) for exchanged, forms in enumerate((FORMS, REFLECTED)) for opcode, form in forms.items()}
     for name, attribute in list(vars(Tensor).items()):
         if callable(attribute) and attribute in plain:
@@ -140,8 +161,11 @@ def _use_operators(table: np.ndarray) -> None:
             setattr(owner, name, make())
 
 
-def when_compiled(owner: type, form: Callable[..., Any], make: Callable[[], Any]) -> Any:
-    """What `make` gives; while there are no compiled operators, a Python form, which gives way to that later."""
+def when_compiled(owner: type | ModuleType, form: Any, make: Callable[[], Any]) -> Any:
+    """What `make` gives, as an attribute of a class or a module; while there are no compiled operators, a Python form.
+
+    That gives way to it later.
+    """
     if TAPE.header[at.OPERATE]:
         return make()
     _asked.append((owner, form, make))
@@ -194,6 +218,82 @@ def _sums_in_memory_order() -> bool:
     return sums == [np.add.reduce(part, None) for part in turned]
 
 
+def _use_hosted(thunks: int) -> None:
+    """Let operations whose derivative is Python be applied, and their vjps be written, in compiled code."""
+    header, kernels = TAPE.header, TAPE.kernels
+    header[at.HOSTED_THUNKS] = thunks
+    _refer(
+        {
+            at.APPLY_FORM: structural.apply_form, at.NUMBER_CLASS: np.float64, at.DOT: np.ndarray.dot, at.ENTER: enter,
+            at.LEAVE: leave, at.IGNORING: IGNORING, at.SWAPAXES: np.ndarray.swapaxes, at.NO_TENSORS: (), at.TUPLE_TYPE: tuple,
+            at.MATMUL: np.matmul,
+        }
+    )  # fmt: skip
+    header[at.LAST_AXES], header[at.PLAIN_FORMS] = _last_axes.ctypes.data, _plain_forms.ctypes.data
+    header[at.APPLY], header[at.PRODUCT] = kernels.apply_operation.get(), kernels.product_form.get()
+    header[at.VIEW], header[at.REDUCED] = kernels.view_form.get(), kernels.reduced_form.get()
+    header[at.SUMS_BY_ROWS] = int(_sums_by_rows())
+    header[at.PLAIN_OPERATION], header[at.OUTPUTS] = kernels.plain_form.get(), kernels.outputs_form.get()
+    views.use_compiled(_first_view)
+    strided_maps.use_compiled(hosted_function("reduced", 4 + at.PLAIN_COUNT, None))
+    structural.use_compiled(hosted_function("apply", 0, structural.apply_form.__doc__))
+
+
+def prepare_views() -> None:
+    """Tell compiled code what it needs to know of views."""
+    header = TAPE.header
+    for which, slot in enumerate(("base", "replay", "views", "made_without_grad", "one_of_many"), at.META_BASE):
+        header[at.OFFSETS + which] = offset_of(Meta(), slot)
+    header[at.META_VERSION + at.OFFSETS] = offset_of(Meta(), "version")
+    template = Meta()
+    header[at.META_TEMPLATE], header[at.META_WORDS] = keep(template), (Meta.__basicsize__ - object.__basicsize__) // 8
+    header[at.SLICE_TYPE], header[at.NO_TEXT] = id(slice), id(template.one_of_many)
+    for word, thing in (
+        (at.TUPLE_TYPE, tuple),
+        (at.ELLIPSIS, Ellipsis),
+        (at.META_CLASS, Meta),
+        (at.TAKE_CLASS, itemgetter),
+        (at.VERSION_CLASS, VersionCounter),
+        (at.REPLAY_CLASS, views.Replay),
+        (at.LOOK_THROUGH, views.look_through),
+    ):
+        header[word] = keep(thing)
+    header[at.SLICE_NAME], header[at.SELECT_NAME] = TAPE.name_number("SliceBackward0"), TAPE.name_number("SelectBackward0")
+    header[at.ALIAS_NAME] = TAPE.name_number("AliasBackward0")
+
+
+def _sums_by_rows() -> bool:
+    """Whether NumPy's sums over dimensions in front add one row after the other, to the last bit."""
+    whole = (np.arange(1.0, 841.0) ** 0.5 - 20.0).reshape(7, 5, 2, 12)
+    for over in (1, 2, 3):
+        rows = whole.reshape(-1, *whole.shape[over:])
+        total = rows[0].copy()
+        for row in rows[1:]:
+            total += row
+        if (np.add.reduce(whole, tuple(range(over)), keepdims=True).reshape(total.shape) != total).any():
+            return False
+    return True
+
+
+def _first_view(*given: Any) -> Any:
+    """The first view that is taken: compiled code is told what it needs to know of views then."""
+    prepare_views()
+    function = hosted_function("view", 3 + at.PLAIN_COUNT, None)
+    views.use_compiled(function)
+    return function(*given)
+
+
+def hosted_function(name: str, number: int, doc: str | None) -> Any:
+    """A compiled function of those for operations whose derivative is Python: `apply`, products, what vjps are written with."""
+    return builtin(name, ctypes.c_int64.from_address(int(TAPE.header[at.HOSTED_THUNKS]) + 8 * number).value, doc)
+
+
+def plain_function(name: str, which: int, form: Any) -> Any:
+    """One of those that vjps are written with, around its Python form."""
+    _plain_forms[which] = keep(form)
+    return hosted_function(name, 2 + which, form.__doc__)
+
+
 def _use_backward(thunk: int) -> None:
     """Put the compiled method `backward` in the place of its Python form."""
     header, form = TAPE.header, vars(Tensor)["backward"]
@@ -218,7 +318,7 @@ def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
 def install() -> None:
     """Let tensors have their compiled destructor and, where the engine was built or is used a good deal, operators."""
     _prepare_header()
-    table = np.zeros(3 * len(RULES) + 5 + at.WHOLE_WRITES, np.int64)
+    table = np.zeros(3 * len(RULES) + 10 + at.WHOLE_WRITES + at.PLAIN_COUNT, np.int64)
     TAPE.operators(TAPE.address, table.ctypes.data)
     _kept.append(table)
     _outlive_the_modules()

@@ -12,8 +12,7 @@ from tapegrad.arrays.slots import offset_of
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import in_place
-from tapegrad.ops.compiled_items import prepare_views
-from tapegrad.ops.compiled_operators import METH_FASTCALL, METH_FASTCALL_KEYWORDS, descriptor, keep, when_compiled
+from tapegrad.ops.compiled_operators import METH_FASTCALL, METH_FASTCALL_KEYWORDS, descriptor, keep, prepare_views, when_compiled
 from tapegrad.ops.overwriting import COPY_SLICES
 from tapegrad.recording.parameter_names import names_of
 from tapegrad.rules.table import RULES

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.subscripts import Labels, joint_sizes, label_operands, parse_equation, parse_sublists
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.products import apart, merges
 from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.ops.shaping import reshape, squeeze
@@ -27,6 +28,7 @@ from tapegrad.tensors.tensor import Tensor, array_of, is_recording
 __all__ = ["einsum"]
 
 Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
 
 
 def einsum(*args: Any) -> Tensor:
@@ -80,40 +82,100 @@ def einsum(*args: Any) -> Tensor:
     for number, operand in enumerate(operands):
         if not isinstance(operand, Tensor):
             raise TypeError(f"einsum(): expected Tensor as element {number} in argument 1, but got {type(operand).__name__}")
-    ranks = tuple(array_of(x).ndim for x in operands)
-    labels, result = _labels_of(args[0], ranks) if isinstance(args[0], str) else label_operands(terms, output, ranks)
+    ranks = tuple([0 if type(x._data) is float else x._data.ndim for x in operands])
+    if isinstance(args[0], str):
+        labels, result = _labels_of(args[0], ranks)
+    else:
+        labels, result = _labels_of_sublists(tuple(map(tuple, terms)), None if output is None else tuple(output), ranks)
     return contract(operands, labels, result)
 
 
 @functools.lru_cache(maxsize=1024)
-def _labels_of(equation: str, ranks: tuple[int, ...]) -> tuple[list[Labels], Labels]:
-    return label_operands(*parse_equation(equation), ranks)
+def _labels_of(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[Labels, ...], Labels]:
+    labels, result = label_operands(*parse_equation(equation), ranks)
+    return tuple(labels), result
 
 
-def contract(operands: Sequence[Tensor], labels: Sequence[Labels], output: Labels) -> Tensor:
+@functools.lru_cache(maxsize=1024)
+def _labels_of_sublists(
+    terms: tuple[Any, ...], output: tuple[Any, ...] | None, ranks: tuple[int, ...]
+) -> tuple[tuple[Labels, ...], Labels]:
+    labels, result = label_operands([*map(list, terms)], None if output is None else list(output), ranks)
+    return tuple(labels), result
+
+
+class _Term(NamedTuple):
+    """What is done to an operand before it is multiplied."""
+
+    diagonal: Any  # takes the view in which no label is repeated, or None
+    stretched: list[int]  # dimensions that would be stretched, which are left out
+    alone: list[int]  # dimensions that no other operand and not the result has, over which it is summed
+
+
+class _Plan(NamedTuple):
+    """How a sum of products is computed."""
+
+    terms: tuple[_Term, ...]
+    pairs: tuple[tuple[int, int, Labels, Labels, Labels], ...]  # which terms are multiplied, their labels and those of the product
+    order: list[int] | None  # of the dimensions of the last term in the result
+
+
+def contract(operands: Sequence[Tensor], labels: tuple[Labels, ...], output: Labels) -> Tensor:
     """The sum over all labels that are not in `output` of the product of the operands."""
-    sizes = joint_sizes(labels, [array_of(x).shape for x in operands])
-    prepared = [_without_repeats(x, own, sizes) for x, own in zip(operands, labels, strict=True)]
-    terms = [_sum_alone(k, prepared, output) for k in range(len(prepared))]
-    for pair in _order(tuple(own for _, own in terms), output, tuple(sizes.items())):
-        (y, ys), (x, xs) = terms.pop(pair[1]), terms.pop(pair[0])
-        wanted = set(output).union(*(own for _, own in terms))
-        kept = output if not terms else tuple(k for k in dict.fromkeys(xs + ys) if k in wanted)
-        terms.append((_pair(x, xs, y, ys, kept), kept))
-    ((x, own),) = terms
-    return x if own == output else permute(x, [own.index(k) for k in output])
+    plan = _plan(labels, output, tuple([() if type(x._data) is float else x._data.shape for x in operands]))
+    terms = [_without_repeats(x, term) for x, term in zip(operands, plan.terms, strict=True)]
+    for k, term in enumerate(plan.terms):
+        if term.alone:
+            terms[k] = sum_over(terms[k], term.alone, dtype=array_of(terms[k]).dtype if len(terms) > 1 else None)
+    for first, second, xs, ys, kept in plan.pairs:
+        y, x = terms.pop(second), terms.pop(first)
+        terms.append(_pair(x, xs, y, ys, kept))
+    return terms[0] if plan.order is None else permute(terms[0], plan.order)
 
 
-def _without_repeats(x: Tensor, labels: Labels, sizes: dict[int, int]) -> tuple[Tensor, Labels]:
+@functools.lru_cache(maxsize=1024)
+def _plan(labels: tuple[Labels, ...], output: Labels, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
+    """How operands of these shapes are contracted.
+
+    Raises
+    ------
+    RuntimeError
+        If the sizes of a label differ.
+    """
+    sizes = joint_sizes(labels, shapes)
+    distinct = [tuple(dict.fromkeys(own)) for own in labels]
+    stretched = [
+        [k for k, label in enumerate(once) if shape[own.index(label)] != sizes[label]]
+        for once, own, shape in zip(distinct, labels, shapes, strict=True)
+    ]
+    prepared = [
+        tuple([label for k, label in enumerate(once) if k not in left_out])
+        for once, left_out in zip(distinct, stretched, strict=True)
+    ]
+    remaining, terms = [], []
+    for k, own in enumerate(prepared):
+        others = set(output).union(*(other for j, other in enumerate(prepared) if j != k))
+        diagonal = (
+            functools.partial(_diagonal, labels=labels[k], distinct=distinct[k]) if len(distinct[k]) < len(labels[k]) else None
+        )
+        terms.append(_Term(diagonal, stretched[k], [at for at, label in enumerate(own) if label not in others]))
+        remaining.append(tuple([label for label in own if label in others]))
+    pairs = []
+    for first, second in _order(tuple(remaining), output, tuple(sizes.items())):
+        ys, xs = remaining.pop(second), remaining.pop(first)
+        wanted = set(output).union(*remaining)
+        kept = output if not remaining else tuple([k for k in dict.fromkeys(xs + ys) if k in wanted])
+        pairs.append((first, second, xs, ys, kept))
+        remaining.append(kept)
+    (own,) = remaining
+    return _Plan(tuple(terms), tuple(pairs), None if own == output else [own.index(k) for k in output])
+
+
+def _without_repeats(x: Tensor, term: _Term) -> Tensor:
     """Diagonals for repeated labels; dimensions that would be stretched are left out."""
-    distinct = tuple(dict.fromkeys(labels))
-    if len(distinct) < len(labels):
-        x = view(x, "DiagonalBackward0", functools.partial(_diagonal, labels=labels, distinct=distinct))
-    shape = array_of(x).shape
-    stretched = [k for k, label in enumerate(distinct) if shape[k] != sizes[label]]
-    if stretched:
-        x, distinct = squeeze(x, stretched), tuple(label for k, label in enumerate(distinct) if k not in stretched)
-    return x, distinct
+    if term.diagonal is not None:
+        x = view(x, "DiagonalBackward0", term.diagonal)
+    return squeeze(x, term.stretched) if term.stretched else x
 
 
 def _diagonal(array: Array, labels: Labels, distinct: Labels) -> Array:
@@ -123,17 +185,6 @@ def _diagonal(array: Array, labels: Labels, distinct: Labels) -> Array:
 
 def _compact(labels: Labels, known: Labels) -> list[int]:
     return [known.index(label) for label in labels]
-
-
-def _sum_alone(k: int, terms: Sequence[tuple[Tensor, Labels]], output: Labels) -> tuple[Tensor, Labels]:
-    """The k-th term, summed over what no other term and not the result has."""
-    x, own = terms[k]
-    others = set(output).union(*(labels for j, (_, labels) in enumerate(terms) if j != k))
-    alone = [at for at, label in enumerate(own) if label not in others]
-    if not alone:
-        return x, own
-    dtype = array_of(x).dtype if len(terms) > 1 else None
-    return sum_over(x, alone, dtype=dtype), tuple(label for label in own if label in others)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -162,18 +213,20 @@ def _order(labels: tuple[Labels, ...], output: Labels, sizes: tuple[tuple[int, i
 
 
 class _Layout(NamedTuple):
-    """How a sum of products of two operands is a product of matrices."""
+    """How a sum of products of two operands is a product of matrices; None stands for an order or a shape that is there already."""
 
     swapped: bool  # whether the second operand is the left factor
-    left: Labels  # axes of the left factor: batch, rows, summed
-    right: Labels  # axes of the right factor: batch, summed, columns
+    left: Labels | None  # axes of the left factor: batch, rows, summed
+    left_shape: Shape | None
+    right: Labels | None  # axes of the right factor: batch, summed, columns
+    right_shape: Shape | None
     batch: int  # how many there are
-    rows: int
-    result: Labels  # axes of the product in the order of the result
+    shape: Shape | None  # of the product
+    result: Labels | None  # axes of the product in the order of the result
 
 
 @functools.lru_cache(maxsize=1024)
-def _layout(xs: Labels, ys: Labels, output: Labels) -> _Layout | None:
+def _layout(xs: Labels, ys: Labels, output: Labels, x_shape: Shape, y_shape: Shape) -> _Layout | None:
     """None if nothing is summed: then it is a product of elements."""
     summed = [k for k in xs if k in ys and k not in output]
     if not summed:
@@ -182,75 +235,111 @@ def _layout(xs: Labels, ys: Labels, output: Labels) -> _Layout | None:
     alone = next((k for k in output if k not in batch), None)
     swapped = alone is not None and alone not in xs  # the result then mostly needs no reordering
     if swapped:
-        xs, ys = ys, xs
+        xs, ys, x_shape, y_shape = ys, xs, y_shape, x_shape
     rows = [k for k in output if k in xs and k not in ys]
     columns = [k for k in output if k in ys and k not in xs]
     made = [*batch, *rows, *columns]
+    extents = dict(zip(xs, x_shape, strict=True)) | dict(zip(ys, y_shape, strict=True))
+    many, height, inner, width = ([extents[k] for k in part] for part in (batch, rows, summed, columns))
+    left_shape = (*many, math.prod(height), math.prod(inner))
+    right_shape = (*many, math.prod(inner), math.prod(width))
+    shape = (*many, *height, *width)
     return _Layout(
         swapped,
-        tuple(xs.index(k) for k in (*batch, *rows, *summed)),
-        tuple(ys.index(k) for k in (*batch, *summed, *columns)),
+        _unless_sorted([xs.index(k) for k in (*batch, *rows, *summed)]),
+        left_shape if (*many, *height, *inner) != left_shape else None,
+        _unless_sorted([ys.index(k) for k in (*batch, *summed, *columns)]),
+        right_shape if (*many, *inner, *width) != right_shape else None,
         len(batch),
-        len(rows),
-        tuple(made.index(k) for k in output),
+        shape if (*many, left_shape[-2], right_shape[-1]) != shape else None,
+        _unless_sorted([made.index(k) for k in output]),
     )
 
 
-def _pair(x: Tensor, xs: Labels, y: Tensor, ys: Labels, output: Labels) -> Tensor:
+def _unless_sorted(order: list[int]) -> Labels | None:
+    return None if order == sorted(order) else tuple(order)
+
+
+def _pair(x: Tensor, xs: Labels, y: Tensor, ys: Labels, output: Labels, on: Any = TENSORS) -> Tensor:
     """Sum of products of two operands. Every label is in two of `xs`, `ys` and `output` at least."""
-    layout = _layout(xs, ys, output)
+    a, b = x._data, y._data
+    layout = _layout(xs, ys, output, () if type(a) is float else a.shape, () if type(b) is float else b.shape)
     if layout is None:
-        return _aligned(x, xs, output) * _aligned(y, ys, output)
-    a, b = array_of(x), array_of(y)
+        product: Tensor = on.aligned(x, xs, output) * on.aligned(y, ys, output)
+        return product
     if a.dtype != b.dtype:
         raise RuntimeError(f"expected scalar type {type_name(a.dtype)} but found {type_name(b.dtype)}")
-    if layout.swapped:
+    swapped, left_order, left_shape, right_order, right_shape, batch, shape, order = layout
+    if swapped:
         a, b = b, a
-    a, b = a.transpose(layout.left), b.transpose(layout.right)
-    last = layout.batch + layout.rows
-    summed = a.ndim - last
-    batch, rows, columns = a.shape[: layout.batch], a.shape[layout.batch : last], b.shape[layout.batch + summed :]
-    inner = math.prod(a.shape[last:])
-    left = a.reshape(*batch, math.prod(rows), inner)
-    right = b.reshape(*batch, inner, math.prod(columns))
-    with quiet():
-        product = (np.matmul(left, right) if batch else np.dot(left, right)).reshape(batch + rows + columns)
+    if left_order is not None:
+        a = a.transpose(left_order)
+    if right_order is not None:
+        b = b.transpose(right_order)
+    left = a if left_shape is None else a.reshape(left_shape)
+    right = b if right_shape is None else b.reshape(right_shape)
+    token = enter(IGNORING)
+    try:
+        z = np.matmul(left, right) if batch else left.dot(right)
+    finally:
+        leave(token)
+    if shape is not None:
+        z = z.reshape(shape)
     if (x._row or y._row) and is_recording():
-        first, second = (y, x) if layout.swapped else (x, y)
-        first = _kept(first, second, a, left, layout.left, len(batch))
-        second = _kept(second, first, b, right, layout.right, len(batch))
-        x, y = (second, first) if layout.swapped else (first, second)
-    return apply(_EINSUM, (x, y), product.transpose(layout.result), (xs, ys, output))
+        first, second = (y, x) if swapped else (x, y)
+        first = _kept(first, second, a, left, left_order, batch)
+        second = _kept(second, first, b, right, right_order, batch)
+        x, y = (second, first) if swapped else (first, second)
+    return apply(_EINSUM, (x, y), z if order is None else z.transpose(order), (xs, ys, output))
 
 
-def _kept(t: Tensor, other: Tensor, ordered: Array, factor: Array, order: Labels, batch: int) -> Tensor:
+def _kept(t: Tensor, other: Tensor, ordered: Array, factor: Array, order: Labels | None, batch: int) -> Tensor:
     """An operand with the memory of its factor, if that is a copy, here or in PyTorch: then the operand may be written."""
-    if not other._row or not factor.size:
+    if not other._row or ordered.flags.c_contiguous or not factor.size:
         return t
     if np.may_share_memory(factor, ordered):
         if merges(factor, batch):
             return t
         factor = factor.copy()
-    return apart(t, factor.reshape(ordered.shape).transpose(np.argsort(order)))
+    own = factor.reshape(ordered.shape)
+    return apart(t, own if order is None else own.transpose(np.argsort(order)))
 
 
-def _aligned(x: Tensor, labels: Labels, output: Labels) -> Tensor:
+def aligned(x: Tensor, labels: Labels, output: Labels) -> Tensor:
     """`x` with its dimensions in the order of `output`, and dimensions of size one for the labels it has not."""
-    order = [labels.index(k) for k in output if k in labels]
-    if order != sorted(order):
+    order, places = _alignment(labels, output)
+    if order is not None:
         x = permute(x, order)
-    shape = array_of(x).shape
-    if len(shape) == len(output):
+    if places is None:
         return x
-    extents = iter(shape)
-    return reshape(x, tuple(next(extents) if k in labels else 1 for k in output))
+    extents = iter(array_of(x).shape)
+    return reshape(x, tuple([next(extents) if has else 1 for has in places]))
+
+
+def aligned_array(a: Array, labels: Labels, output: Labels) -> Array:
+    """The same of an array."""
+    order, places = _alignment(labels, output)
+    if order is not None:
+        a = a.transpose(order)
+    if places is None:
+        return a
+    extents = iter(a.shape)
+    return a.reshape([next(extents) if has else 1 for has in places])
+
+
+@functools.lru_cache(maxsize=1024)
+def _alignment(labels: Labels, output: Labels) -> tuple[list[int] | None, tuple[bool, ...] | None]:
+    """The order of the dimensions of an operand, and which of the result's it has; None for what changes nothing."""
+    order = [labels.index(k) for k in output if k in labels]
+    places = tuple([k in labels for k in output])
+    return None if order == sorted(order) else order, None if all(places) else places
 
 
 def _einsum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     xs, ys, output = ctx.attrs
     x, y = ctx.inputs
-    x_bar = _pair(g, output, y, ys, xs) if ctx.needs[0] else None
-    return x_bar, _pair(g, output, x, xs, ys) if ctx.needs[1] else None
+    x_bar = _pair(g, output, y, ys, xs, ctx.on) if ctx.needs[0] else None
+    return x_bar, _pair(g, output, x, xs, ys, ctx.on) if ctx.needs[1] else None
 
 
 def _sums_of_many(x_dot: np.ndarray, ctx: Context, shape: tuple[int, ...]) -> np.ndarray:

@@ -11,12 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.engine.layout import TAKEN_AT
 from tapegrad.ops import elementwise
 from tapegrad.ops.flat_places import Places, along, take_at, take_vjp
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.reductions import Dims, add_reduce, reduced
 from tapegrad.recording.axes import axis
 from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
@@ -27,6 +30,7 @@ __all__ = ["MinMax", "ValuesIndices", "amax", "amin", "aminmax", "argmax", "argm
 Array = np.ndarray[Any, Any]
 maximum_reduce: Any = np.maximum.reduce
 minimum_reduce: Any = np.minimum.reduce
+FLOAT64 = np.dtype(np.float64)
 
 
 class ValuesIndices(NamedTuple):
@@ -242,15 +246,42 @@ def smallest_again(arrays: Sequence[Array], attrs: Any) -> Any:
 
 def share_evenly(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """The vjp of a reduction to one of the elements: all that equal it get the same share of the cotangent."""
-    on = ctx.on
     removed, keepdim = ctx.attrs
-    shape = ctx.shapes[0]
-    data, value = array_of(ctx.inputs[0]), on.restore(ctx.result, removed, keepdim, shape)._data
+    return (ctx.on.shared_evenly(g, ctx.inputs[0], ctx.result, removed, keepdim, ctx.shapes[0]),)
+
+
+def shared_evenly(
+    g: Tensor, x: Tensor, z: Tensor, removed: tuple[int, ...], keepdim: bool, shape: tuple[int, ...], on: Any = TENSORS
+) -> Tensor:
+    """The cotangent of what was reduced over some axes to its largest or smallest elements `z`."""
+    data, value = array_of(x), on.restore(z, removed, keepdim, shape)._data
     chosen, unordered = data == value, value != value
     if unordered if type(value) is float else unordered.any():
         chosen |= (data != data) & unordered  # nan ties with nan
     share = chosen / add_reduce(chosen, removed, None, None, True)
-    return (elementwise._mul0(on.restore(g, removed, keepdim, shape), wrap(share.astype(data.dtype, copy=False))),)
+    return elementwise._mul0(on.restore(g, removed, keepdim, shape), wrap(share.astype(data.dtype, copy=False)))
+
+
+def shared_by_loop(g: Tensor, x: Tensor, z: Tensor, removed: tuple[int, ...], magnitudes: bool = False) -> Tensor | None:
+    """The same, or of `magnitudes`, by a compiled loop; None where there is none."""
+    data, values, adjoint = x._data, array_of(z), array_of(g)
+    if type(data) is not np.ndarray or not (data.dtype is values.dtype is adjoint.dtype is FLOAT64) or not data.flags.c_contiguous:
+        return None
+    if not data.size or not removed or removed[-1] - removed[0] + 1 != len(removed):
+        return None
+    if not (values.flags.c_contiguous and adjoint.flags.c_contiguous):
+        values, adjoint = np.ascontiguousarray(values), np.ascontiguousarray(adjoint)
+    outer, count, inner = 1, 1, 1
+    for k, extent in enumerate(data.shape):
+        if k < removed[0]:
+            outer *= extent
+        elif k > removed[-1]:
+            inner *= extent
+        else:
+            count *= extent
+    result = large_empty(data.shape, FLOAT64)
+    ARRAY_KERNELS.share_evenly(id(result), id(data), id(values), id(adjoint), outer, count, inner, int(magnitudes))
+    return make(result, 0)
 
 
 def _position(find: Any, name: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:

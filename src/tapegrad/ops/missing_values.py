@@ -16,7 +16,8 @@ from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import choose
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors import untracked_values
+from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 from tapegrad.tensors.tracers import computed
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def nansum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLi
     if data.dtype.kind != "f":
         return sum(x, dim, keepdim)
     attrs = reduced(dim, data.ndim), keepdim
-    present = logical_not(isnan(x))
+    present = logical_not(isnan(x)) if TAPE.tracers or untracked_values.decisions_in_use else make(data == data, 0)
     return apply(_NANSUM, (x,), _sum_of_present((data,), attrs, array_of(present)), attrs, (present,))
 
 
@@ -69,7 +70,8 @@ def _nansum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     removed, keepdim = ctx.attrs
     (present,) = ctx.extra
-    return (elementwise._mul0(on.restore(g, removed, keepdim, ctx.shapes[0]), cast(present, ctx.dtypes[0])),)
+    mask = cast(present, ctx.dtypes[0]) if TAPE.tracers else make(present._data.astype(ctx.dtypes[0]), 0)
+    return (elementwise._mul0(on.restore(g, removed, keepdim, ctx.shapes[0]), mask),)
 
 
 _NANSUM = Structural("NansumBackward0", ((),), _nansum_vjp, forward=_sum_of_present)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.ops import elementwise
 from tapegrad.ops.norms import without_zeros
 from tapegrad.ops.reductions import Dims, add_reduce, count, mean_over, reduced
@@ -165,8 +165,12 @@ def _spread(
             stacklevel=3,
         )
     attrs = (removed, keepdim, freedom)
-    with quiet():
-        return apply(op, (x,), (_deviation if op in (_STD, _STD_OF_TWO) else _variance)((data,), attrs), attrs)
+    token = enter(IGNORING)
+    try:
+        value = (_deviation if op is _STD or op is _STD_OF_TWO else _variance)((data,), attrs)
+    finally:
+        leave(token)
+    return apply(op, (x,), value, attrs)
 
 
 def _variance(arrays: Sequence[Any], attrs: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.arrays.sizes import is_one_number
 from tapegrad.deferred import look_up
+from tapegrad.engine import layout as at
+from tapegrad.ops.compiled_operators import plain_function, when_compiled
 from tapegrad.recording.primal_values import choose
 from tapegrad.recording.stretched_operands import outer_product
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -32,17 +35,19 @@ add_reduce: Any = np.add.reduce
 float64 = np.dtype(np.float64)
 
 PLACES = {
-    "add_at": "ops.flat_places", "between_eigenvectors": "linalg.vector_gaps", "between_singular_vectors": "linalg.vector_gaps",
-    "cat": "ops.joining", "diagonal_matrix": "linalg.matrices", "eye_times": "ops.vectors",
-    "factored_cotangent": "linalg.triangular_factors", "gate_cotangent": "ops.activations",
-    "getitem": "ops.indexing", "identity_beside": "linalg.matrices", "limited_differences": "ops.residuals",
-    "matmul": "ops.products", "mean": "ops.reductions", "mT": "ops.transposing", "off_diagonal": "linalg.matrices",
-    "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps", "put_along": "ops.selecting",
-    "put_at": "ops.flat_places", "reshape": "ops.shaping", "restore": "ops.reductions", "shares_back": "ops.normalisation",
-    "solve_cotangent": "linalg.solving", "sum": "ops.reductions", "sum_to": "recording.strided_maps", "take_at": "ops.flat_places",
-    "take_last": "ops.flat_places", "tall": "ops.products", "times": "ops.arithmetic", "triangle": "linalg.matrices",
-    "triangular_cotangent": "linalg.solving", "unsqueeze": "ops.shaping", "weighted_differences": "linalg.row_distances",
-    "where": "ops.elementwise", "without_part": "ops.overwriting",
+    "add_at": "ops.flat_places", "aligned": "ops.contractions", "between_eigenvectors": "linalg.vector_gaps",
+    "between_singular_vectors": "linalg.vector_gaps", "cat": "ops.joining", "column": "linalg.determinants",
+    "diagonal_matrix": "linalg.matrices", "eye_times": "ops.vectors", "factored_cotangent": "linalg.triangular_factors",
+    "gate_cotangent": "ops.activations", "getitem": "ops.indexing", "identity_beside": "linalg.matrices",
+    "limited_differences": "ops.residuals", "mT": "ops.transposing", "matmul": "ops.products", "mean": "ops.reductions",
+    "mirrored": "linalg.matrices", "off_diagonal": "linalg.matrices", "outer": "ops.products", "part_of": "ops.overwriting",
+    "pieces": "recording.strided_maps", "put_along": "ops.selecting", "put_at": "ops.flat_places", "reshape": "ops.shaping",
+    "restore": "ops.reductions", "shared_evenly": "ops.extremes", "shared_magnitudes": "ops.norms",
+    "shares_back": "ops.normalisation", "solve_cotangent": "linalg.solving", "sum": "ops.reductions",
+    "sum_to": "recording.strided_maps", "take_at": "ops.flat_places", "take_last": "ops.flat_places", "tall": "ops.products",
+    "times": "ops.arithmetic", "triangle": "linalg.matrices", "triangular_cotangent": "linalg.solving",
+    "unsqueeze": "ops.shaping", "weighted_differences": "linalg.row_distances", "where": "ops.elementwise",
+    "without_part": "ops.overwriting",
 }  # fmt: skip
 
 
@@ -63,8 +68,17 @@ class _Plain(_Tensors):
     # Each computes what the operation computes, with the same calls of NumPy: a plain pass and a recorded one give the same bits.
 
     @staticmethod
+    def aligned(x: Tensor, labels: Sequence[int], output: Sequence[int]) -> Tensor:
+        return _tensor(look_up("ops.contractions:aligned_array")(array_of(x), labels, output))
+
+    @staticmethod
     def cat(tensors: Sequence[Tensor], dim: int) -> Tensor:
         return make(np.concatenate([t._data for t in tensors], dim), 0)
+
+    @staticmethod
+    def column(x: Tensor) -> Tensor:
+        data = x._data
+        return x if type(data) is float else make(data[..., None, None], 0)
 
     @staticmethod
     def getitem(x: Tensor, key: tuple[Any, ...]) -> Tensor:
@@ -206,6 +220,20 @@ class _Plain(_Tensors):
         return look_up("linalg.triangular_factors:factored_cotangent")(*given, PLAIN) if cotangent is None else cotangent
 
     @staticmethod
+    def shared_evenly(g: Tensor, x: Tensor, z: Tensor, removed: Shape, keepdim: bool, shape: Shape) -> Tensor:
+        found = look_up("ops.extremes:shared_by_loop")(g, x, z, removed)
+        return look_up("ops.extremes:shared_evenly")(g, x, z, removed, keepdim, shape, PLAIN) if found is None else found
+
+    @staticmethod
+    def shared_magnitudes(g: Tensor, x: Tensor, z: Tensor, removed: Shape, keepdim: bool, shape: Shape) -> Tensor:
+        found = look_up("ops.extremes:shared_by_loop")(g, x, z, removed, True)
+        return look_up("ops.norms:shared_magnitudes")(g, x, z, removed, keepdim, shape, PLAIN) if found is None else found
+
+    @staticmethod
+    def mirrored(x: Tensor) -> Tensor:
+        return look_up("linalg.matrices:mirrored")(x, PLAIN)
+
+    @staticmethod
     def shares_back(g: Tensor, result: Tensor, axes: Shape, logarithm: bool) -> Tensor:
         found = look_up("ops.exponential_shares:cotangent")(g, result, axes, logarithm)
         return look_up("ops.normalisation:shares_back")(g, result, axes, logarithm, PLAIN) if found is None else found
@@ -260,6 +288,10 @@ class _Plain(_Tensors):
         return make(result, 0)
 
     @staticmethod
+    def triangular_cotangent(A: Tensor, B: Tensor, upper: bool, left: bool = True, unit: bool = False) -> Tensor:
+        return _tensor(look_up("linalg.substitution:substituted")(array_of(A), array_of(B), upper, left, unit))
+
+    @staticmethod
     def weighted_differences(weights: Tensor, x: Tensor, y: Tensor, order: float) -> Tensor:
         found: Tensor = look_up("linalg.row_distances:weighted_values")(weights, x, y, order)
         return found
@@ -284,6 +316,20 @@ def _tensor(z: Any) -> Tensor:
         return make(z, 0)
     return make(float(z) if z.dtype == float64 else np.asarray(z), 0)
 
+
+for _which, _name in (
+    (at.PLAIN_PRODUCT, "matmul"),
+    (at.PLAIN_TRANSPOSE, "mT"),
+    (at.PLAIN_OUTER, "outer"),
+    (at.PLAIN_TRIANGLE, "triangle"),
+    (at.PLAIN_PIECES, "pieces"),
+    (at.PLAIN_SUM_TO, "sum_to"),
+    (at.PLAIN_MIRRORED, "mirrored"),
+    (at.PLAIN_RESTORE, "restore"),
+    (at.PLAIN_UNSQUEEZE, "unsqueeze"),
+):
+    _form = vars(_Plain)[_name]
+    setattr(_Plain, _name, when_compiled(_Plain, _form, partial(plain_function, _name, _which, _form.__func__)))
 
 TENSORS: Any = _Tensors()
 PLAIN: Any = _Plain()

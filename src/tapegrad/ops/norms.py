@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.reductions import Dims, add_reduce, count, reduced
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.rules.norms import SLOPE
@@ -81,8 +82,11 @@ def _norm(op: Structural, x: Tensor, order: float, dim: Dims, keepdim: bool) -> 
         raise RuntimeError(
             f"linalg.vector_norm cannot compute the {order} norm on an empty tensor because the operation does not have an identity"
         )
-    with quiet():
+    token = enter(IGNORING)
+    try:
         result = _value(data, order, removed, keepdim)
+    finally:
+        leave(token)
     return apply(op, (x,), result, (order, removed, keepdim))
 
 
@@ -150,23 +154,28 @@ def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     order, removed, keepdim = ctx.attrs
     shape = ctx.shapes[0]
     x = ctx.inputs[0]
+    if math.isinf(order):
+        return (on.shared_magnitudes(g, x, ctx.result, removed, keepdim, shape),)
     g = on.restore(g, removed, keepdim, shape)
     if order == 0.0:
         return (wrap(np.zeros(shape, ctx.dtypes[0])),)
     if order == 1.0:
         return (elementwise._mul0(g, elementwise.sign(x)),)
     z = on.restore(ctx.result, removed, keepdim, shape)
-    value = array_of(z)
-    if math.isinf(order):
-        data = array_of(x)
-        magnitude = np.abs(data)
-        chosen = (magnitude == value) | ((data != data) & (value != value))
-        share = np.sign(data) * chosen / add_reduce(chosen, removed, None, None, True)
-        return (elementwise._mul0(g, wrap(np.asarray(share, data.dtype))),)
     g, z = without_zeros(g, z)
     if order == 2.0:
         return (elementwise._mul0(g / z, x),)  # there are fewer cotangents to divide than elements
     return (elementwise._mul0(g, _slope(x, order, z)),)
+
+
+def shared_magnitudes(
+    g: Tensor, x: Tensor, z: Tensor, removed: tuple[int, ...], keepdim: bool, shape: tuple[int, ...], on: Any = TENSORS
+) -> Tensor:
+    """The cotangent of what was reduced to its largest or smallest magnitudes `z`: those that tie have equal shares."""
+    data, value = array_of(x), array_of(on.restore(z, removed, keepdim, shape))
+    chosen = (np.abs(data) == value) | ((data != data) & (value != value))
+    share = np.sign(data) * chosen / add_reduce(chosen, removed, None, None, True)
+    return elementwise._mul0(on.restore(g, removed, keepdim, shape), wrap(np.asarray(share, data.dtype)))
 
 
 def without_zeros(g: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:

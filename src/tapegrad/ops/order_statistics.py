@@ -16,12 +16,14 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.ops import elementwise
 from tapegrad.ops.extremes import ValuesIndices, choosing, pick_along, pick_only, require_elements, share_evenly
+from tapegrad.ops.flat_places import along, take_at
 from tapegrad.ops.reductions import reduced
-from tapegrad.ops.selecting import gather
+from tapegrad.ops.selecting import _GATHER, gather
 from tapegrad.ops.shaping import reshape
 from tapegrad.ops.transposing import movedim
 from tapegrad.recording.axes import axis
 from tapegrad.recording.structural import Structural, apply
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]
@@ -146,11 +148,15 @@ def element_of_rank(flat: Array, rank: int) -> Any:
         if 0 <= rank_there < some.size:
             some.partition(rank_there)
             return some[rank_there]
-    return np.partition(flat, rank)[rank]
+    ordered = flat.copy()
+    ordered.partition(rank)  # without the wrapper around it
+    return ordered[rank]
 
 
 def _place_of_rank(data: Array, position: int, rank: int) -> Array:
     """Where the element of a rank stands in a stable order."""
+    if data.size <= SMALL:  # where the order of all is found as soon as one of them
+        return data.argsort(position, kind="stable").take([rank], position)
     value = (
         np.atleast_1d(element_of_rank(data, rank)) if data.ndim == 1 else np.partition(data, rank, position).take([rank], position)
     )
@@ -204,16 +210,21 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
 def _place_of_mode(data: Array, position: int) -> Array:
     rows = data.swapaxes(position, -1)
     order = rows.argsort(-1, kind="stable") if _has_nan(data) else None
-    ordered = np.sort(rows, -1) if order is None else np.take_along_axis(rows, order, -1)
+    if order is None:
+        ordered = np.array(rows, order="C")
+        ordered.sort(-1)
+    else:
+        ordered = np.take_along_axis(rows, order, -1)
     places = np.arange(ordered.shape[-1])
     begins = np.ones(ordered.shape, bool)
     begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
     run = places - np.maximum.accumulate(np.where(begins, places, 0), -1)
-    longest = np.argmax(run, -1, keepdims=True)
+    longest = run.argmax(-1, keepdims=True)
     if order is not None:
         last = np.take_along_axis(order, longest, -1)
     else:  # sorting values takes a fifth of the time of finding their order
-        found = rows == np.take_along_axis(ordered, longest, -1)
+        starts = np.arange(0, ordered.size, len(places)).reshape(longest.shape)
+        found = rows == ordered.reshape(-1).take(longest + starts)
         last = rows.shape[-1] - 1 - found[..., ::-1].argmax(-1, keepdims=True)
     return np.ascontiguousarray(last.swapaxes(position, -1))
 
@@ -295,7 +306,7 @@ def _checked(name: str, data: Array, q: float | Tensor, interpolation: str) -> T
         raise RuntimeError(
             f"{name}() q tensor must be same dtype as the input tensor, got {type_name(values.dtype)} and {type_name(data.dtype)}"
         )
-    if not np.all((values >= 0.0) & (values <= 1.0)):
+    if not ((values >= 0.0) & (values <= 1.0)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1], got {values.tolist()}")
     return q
 
@@ -311,9 +322,10 @@ def _quantile(
     else:
         position = axis(dim, data.ndim)
         kept = tuple(1 if k == position else extent for k, extent in enumerate(data.shape))
-        rows = movedim(x, position, -1) if data.ndim else reshape(x, (1,))
-    found = _interpolated(rows, reshape(wanted, (-1,)), interpolation, leaves_nan_out)
-    result = movedim(found, -1, 0)
+        rows = reshape(x, (1,)) if not data.ndim else x if position == data.ndim - 1 else movedim(x, position, -1)
+    flat = wanted if array_of(wanted).ndim == 1 else reshape(wanted, (-1,))
+    found = _interpolated(rows, flat, interpolation, leaves_nan_out)
+    result = found if array_of(found).ndim == 1 else movedim(found, -1, 0)
     shape = kept if keepdim else () if dim is None else tuple(n for k, n in enumerate(data.shape) if k != position)
     return reshape(result, (*array_of(wanted).shape, *shape))
 
@@ -325,13 +337,26 @@ def _by_row(order: Array) -> Callable[[Array], Array]:
 
 def _by_column(data: Array) -> Callable[[Array], Array]:
     """The same where all rows have the same ranks: a few are found one by one, without the order of all elements."""
+    order = None
 
     def places(ranks: Array) -> Array:
+        nonlocal order
         if 0 < len(ranks) <= FEW_RANKS and data.size > SMALL:
             return np.concatenate([_place_of_rank(data, -1, int(rank)) for rank in ranks], -1)
-        return data.argsort(-1, kind="stable").take(ranks, -1)
+        if order is None:
+            order = data.argsort(-1, kind="stable")
+        return order.take(ranks, -1)
 
     return places
+
+
+def _at(rows: Tensor, places: Array) -> Tensor:
+    """Elements of rows at places that they have."""
+    if TAPE.tracers or not places.size:
+        return gather(rows, -1, wrap(places))
+    shape = array_of(rows).shape
+    found, _ = along(places, len(shape) - 1, shape)
+    return take_at(rows, found, _GATHER)
 
 
 def _interpolated(rows: Tensor, wanted: Tensor, interpolation: str, leaves_nan_out: bool) -> Tensor:
@@ -358,10 +383,10 @@ def _interpolated(rows: Tensor, wanted: Tensor, interpolation: str, leaves_nan_o
     elif interpolation == "nearest":
         exact = np.round(exact)
     below = np.floor(exact)
-    low = gather(rows, -1, wrap(index_of(below.astype(np.int64))))
+    low = _at(rows, index_of(below.astype(np.int64)))
     if interpolation not in ("linear", "midpoint"):
         return low
-    high = gather(rows, -1, wrap(index_of(np.ceil(exact).astype(np.int64))))
+    high = _at(rows, index_of(np.ceil(exact).astype(np.int64)))
     if interpolation == "midpoint":
         return elementwise.lerp(low, high, 0.5)
     if wanted.requires_grad:

@@ -6,7 +6,9 @@ one node where PyTorch sometimes needs several.
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +16,9 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
+from tapegrad.engine import layout as at
 from tapegrad.errors import ShapeError
+from tapegrad.ops.compiled_operators import hosted_function, keep, when_compiled
 from tapegrad.ops.shaping import reshape, unsqueeze
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE
@@ -53,6 +57,11 @@ def matmul(x: Tensor, other: Any) -> Tensor:
     >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]]) @ tg.tensor([1.0, 1.0])
     tensor([3., 7.])
     """
+    return _multiply(x, other)
+
+
+def _multiply(x: Tensor, other: Any) -> Tensor:
+    """The Python form of `matmul`, which has all cases that are not common."""
     if issubclass(type(other), (int, float)):
         kind = type(other).__name__
         raise TypeError(f"matmul(): argument 'other' must be Tensor, not {kind}; use * to multiply by a number")
@@ -133,16 +142,18 @@ def apart(t: Tensor, kept: Array | float) -> Tensor:
 
 def product(a: Array, b: Array) -> Array:
     """The product of two arrays whose inner sizes agree."""
+    token = enter(IGNORING)
     try:
-        with quiet():
-            if a.ndim <= 2 and b.ndim <= 2:
-                return np.dot(a, b)
-            if b.ndim <= 2 and a.flags.c_contiguous and a.size:
-                # One product with a tall matrix instead of one per batch.
-                return np.dot(a.reshape(-1, a.shape[-1]), b).reshape(a.shape[:-1] + b.shape[1:])
-            return np.matmul(a, b)
+        if a.ndim <= 2 and b.ndim <= 2:
+            return np.dot(a, b)
+        if b.ndim <= 2 and a.flags.c_contiguous and a.size:
+            # One product with a tall matrix instead of one per batch.
+            return np.dot(a.reshape(-1, a.shape[-1]), b).reshape(a.shape[:-1] + b.shape[1:])
+        return np.matmul(a, b)
     except ValueError:
         raise _batch_mismatch(a.shape[:-2], b.shape[:-2]) from None
+    finally:
+        leave(token)
 
 
 def _dot_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -226,6 +237,17 @@ _MM = _bilinear("MmBackward0", _mm_vjp)
 _BMM = _bilinear("BmmBackward0", _mm_vjp)
 _BATCHED = _bilinear("UnsafeViewBackward0", _batched_vjp)
 _BY_RANKS = ((_DOT, _DOT, _DOT), (_DOT, _DOT, _VM), (_DOT, _MV, _MM))
+_COMPILED_RANKS = np.array([id(op) for op in (_DOT, _VM, _MV, _MM)])  # by both ranks, as compiled code counts them
+
+
+def _compiled_product(form: Any) -> Any:
+    """The compiled form of `matmul`."""
+    TAPE.header[at.PRODUCT_FORM], TAPE.header[at.PRODUCT_OPERATIONS] = keep(form), _COMPILED_RANKS.ctypes.data
+    keep((_DOT, _VM, _MV, _MM, _COMPILED_RANKS))
+    return hosted_function("matmul", 1, matmul.__doc__)
+
+
+_multiply = when_compiled(sys.modules[__name__], _multiply, functools.partial(_compiled_product, _multiply))
 
 
 def is_product(op: Structural) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import accumulation_dtype, type_name
-from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.deferred import look_up
 from tapegrad.ops import elementwise
 from tapegrad.ops.shaping import reshape
@@ -34,6 +34,7 @@ _ALL = tuple(tuple(range(ndim)) for ndim in range(65))
 _LONG = np.dtype(np.int64)
 MANY = 1 << 15  # elements from which the sum of rows is the faster one
 add_reduce: Any = np.add.reduce  # NumPy's stubs know keepdims only as a literal
+multiply_reduce: Any = np.multiply.reduce
 
 
 def reduced(dim: Dims, ndim: int) -> tuple[int, ...]:
@@ -91,8 +92,11 @@ def sum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike 
     if dim is None and not keepdim:
         return reduce_sum(x, "SumBackward0", _ALL[data.ndim], 1.0, total(data, result_dtype))
     removed = reduced(dim, data.ndim)
-    with quiet():
+    token = enter(IGNORING)
+    try:
         result = add_reduce(data, removed, result_dtype, None, keepdim)
+    finally:
+        leave(token)
     return reduce_sum(x, "SumBackward0" if dim is None else "SumBackward1", removed, 1.0, result)
 
 
@@ -169,10 +173,13 @@ def mean_over(x: Tensor, name: str, removed: tuple[int, ...], keepdim: bool) -> 
     """Mean over axes counted from the front, of a floating point tensor, recorded under a node's name."""
     data = array_of(x)
     size = count(data.shape, removed)
-    with quiet():
+    token = enter(IGNORING)
+    try:
         # half precision is summed in single, where it does not overflow
         summed = add_reduce(data, removed, np.float32 if data.itemsize == 2 else None, None, keepdim)
         result = np.divide(summed, size).astype(data.dtype, copy=False)
+    finally:
+        leave(token)
     return reduce_sum(x, name, removed, 1.0 / size if size else np.nan, result)
 
 
@@ -218,14 +225,18 @@ def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DTy
     position = None if dim is None else axis(dim, data.ndim)
     if data.ndim == 0:
         position = None
-    with quiet():
+    token = enter(IGNORING)
+    try:
         result = _product((data,), (position, keepdim))
+    finally:
+        leave(token)
     return apply(_PROD if dim is None else _PROD_ALONG, (x,), result, (position, keepdim))
 
 
 def _product(arrays: Sequence[Any], attrs: tuple[int | None, bool]) -> Any:
     position, keepdim = attrs
-    return np.prod(arrays[0], position, arrays[0].dtype, keepdims=keepdim)  # which NumPy would widen
+    data = arrays[0]
+    return multiply_reduce(data, position, data.dtype, None, keepdim)  # without the dtype NumPy would widen it
 
 
 def _prod_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
+from tapegrad.arrays.subscripts import Labels
 from tapegrad.errors import ShapeError
 from tapegrad.ops.contractions import contract
 from tapegrad.ops.products import matmul
@@ -41,25 +43,39 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     tapegrad.Size([2, 4])
     """
     b = as_operand(b, a)
-    ranks = array_of(a).ndim, array_of(b).ndim
-    first, second = _paired_dims(dims, *ranks)
-    if array_of(a).dtype != array_of(b).dtype:
+    x, y = array_of(a), array_of(b)
+    first, second, labels, output = _paired_dims(dims, x.ndim, y.ndim)
+    if x.dtype != y.dtype:
         raise RuntimeError("both inputs should have same dtype; convert one")
     for p, q in zip(first, second, strict=True):
-        m, n = array_of(a).shape[p], array_of(b).shape[q]
+        m, n = x.shape[p], y.shape[q]
         if m != n and 1 not in (m, n):
             raise ShapeError(
                 f"contracted dimensions need to match, but first has size {m} in dim {p} and second has size {n} in dim {q}"
             )
-    xs = list(range(ranks[0]))
-    ys = list(range(ranks[0], ranks[0] + ranks[1]))
+    return contract((a, b), labels, output)
+
+
+class _Pairing(NamedTuple):
+    """Which dimensions of two operands go together, and what that makes of them: labels of all, and of the result's."""
+
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    labels: tuple[Labels, Labels]
+    output: Labels
+
+
+@functools.lru_cache(maxsize=1024)
+def _pairing(first: tuple[int, ...], second: tuple[int, ...], rank: int, other: int) -> _Pairing:
+    xs = list(range(rank))
+    ys = list(range(rank, rank + other))
     for p, q in zip(first, second, strict=True):
         ys[q] = xs[p]
     output = [k for p, k in enumerate(xs) if p not in first] + [k for q, k in enumerate(ys) if q not in second]
-    return contract((a, b), (tuple(xs), tuple(ys)), tuple(output))
+    return _Pairing(first, second, (tuple(xs), tuple(ys)), tuple(output))
 
 
-def _paired_dims(dims: Any, rank: int, other: int) -> tuple[list[int], list[int]]:
+def _paired_dims(dims: Any, rank: int, other: int) -> _Pairing:
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -67,16 +83,17 @@ def _paired_dims(dims: Any, rank: int, other: int) -> tuple[list[int], list[int]
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(rank, other):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
-        return list(range(rank - dims, rank)), list(range(dims))
+        return _pairing(tuple(range(rank - dims, rank)), tuple(range(dims)), rank, other)
     try:
         one, two = ([d] if isinstance(d, int) else list(d) for d in dims)
     except (TypeError, ValueError):
         raise RuntimeError(f"tensordot expects dims to be int or a pair of lists of int, but got dims={dims!r}") from None
     if len(one) != len(two):
         raise RuntimeError(f"both dimension lists should have same length, got {one} and {two}")
-    for given, ndim in ((one, rank), (two, other)):
-        axes(given, ndim)  # raises for dimensions that appear twice
-    return [axis(d, rank) for d in one], [axis(d, other) for d in two]
+    if len(one) > 1:
+        for given, ndim in ((one, rank), (two, other)):
+            axes(given, ndim)  # raises for dimensions that appear twice
+    return _pairing(tuple([axis(d, rank) for d in one]), tuple([axis(d, other) for d in two]), rank, other)
 
 
 def inner(x: Tensor, other: Tensor) -> Tensor:

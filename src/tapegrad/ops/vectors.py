@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import promote_types, type_name
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.errors import ShapeError
 from tapegrad.ops import elementwise
 from tapegrad.ops.products import mismatch, wrong_dtypes
@@ -68,13 +68,22 @@ def cross_along(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     if a.ndim == 0 or a.shape[position] != 3 or b.shape[position] != 3:
         sizes = " and ".join(str(array.shape[position]) if array.ndim else "no dimension" for array in (a, b))
         raise ShapeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes}")
-    check_broadcast(a, b)
+    if a.shape != b.shape:
+        check_broadcast(a, b)
     if a.dtype != b.dtype:
         dtype = promote_types(a.dtype, b.dtype)
         x, other = cast(x, dtype), cast(other, dtype)
-    with quiet():
-        result = _cross(array_of(x), array_of(other), position)
-    return apply(_CROSS, (x, other), np.ascontiguousarray(result), position)
+    return _crossed(x, other, position)
+
+
+def _crossed(x: Tensor, y: Tensor, position: int) -> Tensor:
+    """`cross_along` of operands that fit."""
+    token = enter(IGNORING)
+    try:
+        result = _cross(x._data, y._data, position)
+    finally:
+        leave(token)
+    return apply(_CROSS, (x, y), np.ascontiguousarray(result), position)
 
 
 _NEXT, _LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
@@ -90,8 +99,8 @@ def _cross_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     position = ctx.attrs
     x, y = ctx.inputs
-    x_bar = on.sum_to(cross_along(y, g, position), ctx.shapes[0]) if ctx.needs[0] else None
-    return x_bar, on.sum_to(cross_along(g, x, position), ctx.shapes[1]) if ctx.needs[1] else None
+    x_bar = on.sum_to(_crossed(y, g, position), ctx.shapes[0]) if ctx.needs[0] else None
+    return x_bar, on.sum_to(_crossed(g, x, position), ctx.shapes[1]) if ctx.needs[1] else None
 
 
 def _many_crossed(x_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:

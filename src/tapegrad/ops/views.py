@@ -13,8 +13,6 @@ from weakref import ref
 
 import numpy as np
 
-from tapegrad.deferred import look_up
-from tapegrad.engine.layout import OPERATE
 from tapegrad.recording.strided_maps import reshape_copy
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor, make_like
@@ -33,6 +31,7 @@ __all__ = [
     "record_view",
     "separate",
     "split_views",
+    "use_compiled",
     "version_of",
     "view",
 ]
@@ -152,6 +151,9 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
     take : callable
         Takes the NumPy view of an array of x's shape.
     """
+    seen = _in_one_call(x, TAPE.name_number(name), take)
+    if seen is not None:
+        return seen
     data = x._data
     if x._numbers_are_values and (type(data) is float or not data.ndim) and not is_written(x):
         return _of_number(x, name, take)
@@ -160,17 +162,6 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
         if TAPE.tracers and not x._row:
             computed(np.asarray, (number,), {}, x)
     z = take(data)
-    if (
-        x._row > 0
-        and data.ndim
-        and data.dtype is _FLOAT64
-        and type(x) is Tensor
-        and (_are_known or _knows_views())
-        and type(z) is np.ndarray
-    ):
-        t = make(z, 0)
-        if TAPE.adopt_view(_ADDRESS, TAPE.name_number(name), id(x), id(take), id(z), id(t)):
-            return t
     recording = not TAPE.recording_off or is_recording_on()
     t = make_like(x, z, record_view(x, name, take, z) if x._row and recording else 0)
     if type(t) is not InferenceTensor:
@@ -180,16 +171,17 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
     return computed(_taken, (x, take), {}, t) if TAPE.tracers and not t._row else t
 
 
-_are_known = False  # whether compiled code was told what it needs to know of views
+def _left_to_python(x: Tensor, name: int, take: Take) -> None:
+    """There is no compiled form yet."""
 
 
-def _knows_views() -> bool:
-    """Let compiled code know of views, where there is some."""
-    global _are_known
-    if TAPE.header[OPERATE]:
-        look_up("ops.compiled_items:prepare_views")()
-        _are_known = True
-    return _are_known
+_in_one_call: Any = _left_to_python
+
+
+def use_compiled(function: Any) -> None:
+    """Let views be taken by a compiled function, which gives None for what is not usual."""
+    global _in_one_call
+    _in_one_call = function
 
 
 def part(x: Tensor, name: str, take: Take, copies: bool) -> Tensor:

@@ -34,10 +34,24 @@ __all__ = [
     "strided_place",
     "strided_scatter",
     "sum_to",
+    "use_compiled",
 ]
 
 _ADDRESS = TAPE.address
 FLOAT64 = np.dtype(np.float64)
+
+
+def _left_to_python(x: Tensor, name: int, axes: int, scale: float, result: Any) -> None:
+    """There is no compiled form yet."""
+
+
+_in_one_call: Any = _left_to_python
+
+
+def use_compiled(function: Any) -> None:
+    """Let sums be recorded by a compiled function, which gives None for what is not usual."""
+    global _in_one_call
+    _in_one_call = function
 
 
 def reduce_sum(x: Tensor, name: str, over: tuple[int, ...], scale: float, result: Any) -> Tensor:
@@ -48,13 +62,18 @@ def reduce_sum(x: Tensor, name: str, over: tuple[int, ...], scale: float, result
     over : tuple of int
         Non-negative axes.
     """
-    value = as_result(result)
     if not (x._row and is_recording()):
-        return make(value, 0)
+        return make(as_result(result), 0)
     bits = -1
     if type(x._data) is not float and len(over) < x._data.ndim:
-        bits = sum(1 << d if d < 63 else -(1 << 63) for d in over)  # dimension 63 has the sign bit
+        bits = 0
+        for d in over:
+            bits += 1 << d if d < 63 else -(1 << 63)  # dimension 63 has the sign bit
     number = TAPE.name_number(name)
+    found: Tensor | None = _in_one_call(x, number, bits, scale, result)
+    if found is not None:
+        return found
+    value = as_result(result)
     row = TAPE.reduce_row(_ADDRESS, number, x._row, id(x._data), bits, scale, id(value))
     if row < 0:
         row = retry(lambda: TAPE.reduce_row(_ADDRESS, number, x._row, id(x._data), bits, scale, id(value)), (x,))

@@ -24,11 +24,13 @@ __all__ = [
     "Payload",
     "Structural",
     "apply",
+    "apply_form",
     "as_result",
     "check_recordable",
     "in_front",
     "one_by_one",
     "tracked_among",
+    "use_compiled",
     "write_host_row",
 ]
 
@@ -252,6 +254,22 @@ def as_result(value: Any) -> Any:
     return wrap(value)._data
 
 
+def apply_form(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any, extra: Sequence[Tensor]) -> Tensor:
+    """The Python form of `apply`."""
+    value = as_result(result)
+    row = TAPE.operation_row(_ADDRESS, id(op), id(inputs), id(extra), id(attrs), id(value))
+    return make(value, row if row >= 0 else _general(op, inputs, value, attrs, extra))
+
+
+_applied: Any = apply_form
+
+
+def use_compiled(function: Any) -> None:
+    """Let `apply` be a compiled function, which calls the Python form for what is not usual."""
+    global _applied
+    _applied = function
+
+
 def apply(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any = None, extra: Sequence[Tensor] = ()) -> Tensor:
     """Record an operation whose value was computed.
 
@@ -273,14 +291,8 @@ def apply(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any = No
     Tensor
         Tracked if an input is, recording is on and the value is float32 or float64.
     """
-    value = as_result(result)
-    for t in inputs:
-        if t._row:
-            break
-    else:  # as in vjps of plain passes, in half of the time
-        return make(value, 0)
-    row = TAPE.operation_row(_ADDRESS, id(op), id(inputs), id(extra), id(attrs), id(value))
-    return make(value, row if row >= 0 else _general(op, inputs, value, attrs, extra))
+    made: Tensor = _applied(op, inputs, result, attrs, extra)
+    return made
 
 
 def _general(op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]) -> int:

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tapegrad.linalg.matrices import mirrored
 from tapegrad.linalg.vector_gaps import between_eigenvectors, between_singular_vectors
 
 __all__ = ["Symbol", "Tangents", "is_taken_away", "tangents"]
@@ -80,6 +81,10 @@ class _Symbols:
     @staticmethod
     def triangle(x: Symbol, upper: bool, strict: bool = False) -> Symbol:
         return Symbol("triangle", x, options=(upper, strict))
+
+    @staticmethod
+    def mirrored(x: Symbol) -> Any:
+        return mirrored(x, ON)  # type: ignore[arg-type]
 
     @staticmethod
     def solve_cotangent(A: Symbol, B: Symbol, vector: bool, left: bool) -> Symbol:
