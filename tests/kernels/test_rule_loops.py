@@ -36,6 +36,22 @@ def test_loops_of_a_rule_are_loaded_when_its_first_row_is_recorded(value: object
     assert run(LOADED.format(value=value), environment()).stdout == "[]\n['loops_of_erf']\n"
 
 
+ARRAY_THEN_NUMBER = """
+import tapegrad as tg
+
+x = tg.tensor([0.5, 0.25], requires_grad=True)
+tg.erf(x).sum().backward()
+y = tg.tensor(0.0, requires_grad=True)
+(y * y).backward()
+tg.erf(y).backward()
+print(y.grad.item())
+"""
+
+
+def test_number_after_an_array_has_the_rules_derivative() -> None:
+    assert float(run(ARRAY_THEN_NUMBER, environment()).stdout) == 1.1283791670955126
+
+
 def test_each_rule_beyond_the_common_ones_has_a_word_for_its_loops() -> None:
     assert list(LOOPS.values()) == list(range(KERNEL_COUNT, KERNEL_COUNT + len(RULES) - COMMON))
 

@@ -17,7 +17,26 @@ import tapegrad as tg
 from tapegrad.tape.tape import TAPE
 
 START = np.array([[0.5, 1.25, 0.75], [1.5, 0.25, 2.0]])
-UNARY = ("tanh", "exp", "sin", "square", "neg", "sqrt", "sigmoid", "abs", "log1p", "reciprocal", "relu")
+UNARY = (
+    "tanh",
+    "exp",
+    "sin",
+    "square",
+    "neg",
+    "sqrt",
+    "sigmoid",
+    "abs",
+    "log1p",
+    "reciprocal",
+    "relu",
+    "erf",
+    "lgamma",
+    "logit",
+    "round",
+    "silu",
+    "sinc",
+    "softplus",
+)
 BINARY = ("add", "sub", "mul", "div", "maximum", "pow")
 KEYS: tuple[Any, ...] = (
     0,
@@ -81,6 +100,78 @@ def test_binary_rule_in_place_is_the_rule_on_a_copy(name: str, other: str) -> No
     assert bits(y) == bits(z)
     assert y._version == 1
     assert gradients([y], [x, w, v]) == gradients([z], [x, w, v])
+
+
+F = tg.nn.functional
+WITH_CONSTANTS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "elu": (lambda t: F.elu_(t, 0.5), lambda t: F.elu(t, 0.5)),
+    "celu": (lambda t: F.celu_(t, 0.5), lambda t: F.celu(t, 0.5)),
+    "selu": (F.selu_, F.selu),
+    "hardtanh": (lambda t: F.hardtanh_(t, 0.5, 1.5), lambda t: F.hardtanh(t, 0.5, 1.5)),
+    "relu6": (lambda t: F.relu6(t, inplace=True), F.relu6),
+    "threshold": (lambda t: F.threshold_(t, 1.0, -2.0), lambda t: F.threshold(t, 1.0, -2.0)),
+    "leaky_relu": (lambda t: F.leaky_relu_(t, 0.25), lambda t: F.leaky_relu(t, 0.25)),
+    "rrelu": (F.rrelu_, F.rrelu),
+    "mish": (lambda t: F.mish(t, inplace=True), F.mish),
+    "hardswish": (lambda t: F.hardswish(t, inplace=True), F.hardswish),
+    "hardsigmoid": (lambda t: F.hardsigmoid(t, inplace=True), F.hardsigmoid),
+    "clamp": (lambda t: t.clamp_(0.5, 1.25), lambda t: t.clamp(0.5, 1.25)),
+    "lower bound": (lambda t: t.clamp_(min=0.5), lambda t: t.clamp(min=0.5)),
+    "logit": (lambda t: t.logit_(0.25), lambda t: t.logit(0.25)),
+}
+
+
+@pytest.mark.parametrize("part", [None, 1, slice(0, 1)], ids=["whole", "row", "slice"])
+@pytest.mark.parametrize("name", WITH_CONSTANTS)
+def test_write_with_constants_is_the_function_on_a_copy(name: str, part: Any) -> None:
+    warm()
+    write, function = WITH_CONSTANTS[name]
+    x = tg.tensor(START - 0.75, requires_grad=True)
+    for _ in range(2):  # the first row of a rule is the Python form's
+        y, z = x.clone(), x.clone()
+        target = y if part is None else y[part]
+        assert write(target) is target
+        new = function(z if part is None else z[part])
+    assert bits(target) == bits(new)
+    assert target._version == 1
+    if part is None:
+        assert y.grad_fn.name() == new.grad_fn.name()
+    whole = new if part is None else without_writes(z, part, new)
+    assert gradients([y], [x]) == gradients([whole], [x])
+
+
+@pytest.mark.parametrize("tracked", [(), (0,), (1, 2), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("weight", [0.25, START / 4], ids=["number", "array"])
+def test_interpolation_in_place_is_the_function_on_a_copy(weight: Any, tracked: tuple[int, ...]) -> None:
+    warm()
+    operands = [tg.tensor(value, requires_grad=k in tracked) for k, value in enumerate((START, START[::-1].copy(), weight))]
+    for _ in range(2):
+        y = operands[0].clone()
+        assert y.lerp_(*operands[1:]) is y
+        z = tg.lerp(*operands)
+    assert bits(y) == bits(z)
+    assert y._version == 1
+    leaves = [operands[k] for k in tracked]
+    if leaves:
+        assert gradients([y], leaves) == gradients([z], leaves)
+
+
+def test_write_with_constants_into_a_leaf_is_refused() -> None:
+    warm()
+    x = tg.tensor(START, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        F.elu_(x)
+    assert bits(x) == START.tobytes()
+
+
+def test_write_with_constants_counts_for_what_was_saved() -> None:
+    warm()
+    x = tg.tensor(START, requires_grad=True)
+    y = x * 1.0
+    squares = y * y
+    F.hardtanh_(y)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        squares.sum().backward()
 
 
 @pytest.mark.parametrize("value", [2.0, 3, "scalar", "part"])

@@ -22,6 +22,7 @@ from tapegrad.rules.table import RULES
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 1e-320, 1e308, -1e308, math.inf, -math.inf, math.nan]
 UNARY = [(opcode, rule.name) for opcode, rule in enumerate(RULES) if len(rule.args) == 1]
 BINARY = [(opcode, rule.name) for opcode, rule in enumerate(RULES) if len(rule.args) == 2]
+TERNARY = [(opcode, rule.name) for opcode, rule in enumerate(RULES) if len(rule.args) == 3]
 OPERATORS = ["add", "sub", "mul", "truediv", "pow", "mod"]
 
 
@@ -80,6 +81,100 @@ def test_small_arrays_have_the_values_of_the_python_form(opcode: int, name: str)
 def test_small_arrays_of_two_operands_have_the_values_of_the_python_form(opcode: int, name: str, shapes: tuple[str, str]) -> None:
     x, y = (tg.tensor(points(opcode, k) if shape == "array" else points(opcode, k)[-1]) for k, shape in enumerate(shapes))
     assert_same_bits(numbers(compiled(name)(x, y)), numbers(FORMS[opcode](x, y)))
+
+
+@each("shapes", ["array array array", "array number number", "array array number", "array number row"])
+@each(("opcode", "name"), TERNARY)
+def test_small_arrays_of_three_operands_have_the_values_of_the_python_form(opcode: int, name: str, shapes: str) -> None:
+    operands: list[Any] = []
+    for k, shape in enumerate(shapes.split()):
+        found = points(opcode, k)
+        operands.append(found[-1] if shape == "number" else tg.tensor(found if shape == "array" else found[:1]))
+    assert_same_bits(numbers(compiled(name)(*operands)), numbers(FORMS[opcode](*operands)))
+
+
+def slopes(function: Callable[..., Any], operands: list[Any]) -> list[Any]:
+    """Gradients of all tracked operands, weighted differently at each element."""
+    tracked = [x for x in operands if isinstance(x, tg.Tensor) and x.requires_grad]
+    result = function(*operands)
+    weights = tg.linspace(0.5, 1.5, result.numel()).reshape(result.shape)
+    return [numbers(g).tolist() for g in tg.autograd.grad(result, tracked, weights)]
+
+
+@each("tracked", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
+@each("name", ["lerp", "_clamp"])
+def test_operations_on_three_arrays_have_the_gradients_of_the_python_form(name: str, tracked: tuple[int, ...]) -> None:
+    opcode = next(opcode for opcode, own in TERNARY if own == name)
+    operands = [leaf(points(opcode, k)[-20:]) if k in tracked else tg.tensor(points(opcode, k)[-20:]) for k in range(3)]
+    assert slopes(compiled(name), operands) == slopes(FORMS[opcode], operands)
+
+
+@each(
+    "shapes",
+    [((2, 3), (3,), (2, 1)), ((3,), (2, 3), ()), ((1,), (1, 1), (4,)), ((2, 1), (1, 3), (3,)), ((0, 3), (3,), (1, 3))],
+    ids=str,
+)
+@each("name", ["lerp", "_clamp", "where"])
+def test_stretched_operands_of_three_are_those_of_the_python_form(name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    opcode = next(opcode for opcode, own in TERNARY if own == name)
+    rng = np.random.default_rng(len(shapes[0]))
+    operands = [
+        tg.tensor(rng.standard_normal(shape), requires_grad=RULES[opcode].partials[k] is not None) for k, shape in enumerate(shapes)
+    ]
+    if name == "where":
+        operands[0] = operands[0] > 0.0
+    assert_same_bits(numbers(compiled(name)(*operands)), numbers(FORMS[opcode](*operands)))
+    assert slopes(compiled(name), operands) == slopes(FORMS[opcode], operands)
+
+
+@each("numbers_of_choice", [(1, 2), (1.0, 2.0), (1, 2.5)], ids=str)
+def test_choice_between_numbers_has_the_dtype_of_the_python_form(numbers_of_choice: Any) -> None:
+    opcode = next(opcode for opcode, own in TERNARY if own == "where")
+    mask = tg.tensor([True, False])
+    found, expected = compiled("where")(mask, *numbers_of_choice), FORMS[opcode](mask, *numbers_of_choice)
+    assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
+
+
+@each("name", ["lerp", "_clamp", "_elu"])
+def test_shapes_of_three_that_do_not_fit_are_refused(name: str) -> None:
+    with pytest.raises(RuntimeError, match="must match the size"):
+        compiled(name)(leaf([1.0, 2.0, 3.0]), tg.tensor([1.0, 2.0]), 0.5)
+
+
+@each("choice", [[True, False, True], [1.0, 0.0, 1.0]], ids=["bool", "double"])
+def test_choice_between_two_has_the_gradient_where_it_was_taken(choice: Any) -> None:
+    y, w = leaf([1.0, 2.0, 3.0]), leaf([4.0, 5.0, 6.0])
+    for _ in range(2):
+        z = compiled("where")(tg.tensor(choice), y, w)
+    assert z.tolist() == [1.0, 5.0, 3.0]
+    got = tg.autograd.grad(z, [y, w], tg.tensor([1.0, 2.0, 3.0]))
+    assert [g.tolist() for g in got] == [[1.0, 0.0, 3.0], [0.0, 2.0, 0.0]]
+
+
+@each(("opcode", "name"), [one for one in (*BINARY, *TERNARY) if None in RULES[one[0]].partials])
+def test_operand_without_a_derivative_is_refused_where_it_is_tracked(opcode: int, name: str) -> None:
+    k = RULES[opcode].partials.index(None)
+    operands: list[Any] = [tg.tensor(points(opcode, j)[-3:]) for j in range(len(RULES[opcode].args))]
+    compiled(name)(*operands)
+    operands[k].requires_grad_()
+    with pytest.raises(NotImplementedError, match=f"argument {k}"):
+        compiled(name)(*operands)
+
+
+def test_operations_on_three_operands_leak_nothing() -> None:
+    x, y, w = leaf([0.5, 1.5]), leaf([1.0, 2.0]), tg.tensor([0.25, 0.75])
+    for _ in range(3):
+        compiled("lerp")(x, y, w)
+        compiled("_clamp")(x, 0, 1.0)
+    gc.collect()
+    counts = [sys.getrefcount(data) for data in (x._data, y._data, w._data)]
+    rows = live_rows()
+    for _ in range(50):
+        compiled("lerp")(x, y, w)
+        compiled("_clamp")(x, 0, 1.0)
+        compiled("_clamp")(x, tg.tensor(0.0), w)
+    assert [sys.getrefcount(data) for data in (x._data, y._data, w._data)] == counts
+    assert live_rows() == rows
 
 
 @each("other", [2, 2.5, -1, 0, True, np.float64(1.5), np.float32(0.5), np.int64(3)], ids=repr)

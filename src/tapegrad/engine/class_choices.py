@@ -1,6 +1,8 @@
 """What a loss takes of an array of shape (count, classes, inner): one number of each run of classes, by its target."""
 
 from tapegrad.compilation.jit import entry, inline
+from tapegrad.compilation.memory_types import words_at
+from tapegrad.engine.exponential_shares import SUMS, gather_loop
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import array_data, array_size, array_type_number, f32, f64, i64
 
@@ -27,9 +29,9 @@ def choose(losses, factors, places, values, targets, weights, has_weights, count
     return -1
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64)")
-def choose_classes(plosses, pfactors, pplaces, px, ptargets, pweights, classes, inner, ignored):
-    """Losses, their factors, and flat places of the chosen; -1, or the number of the first target that is no class."""
+@inline
+def chosen_of_classes(plosses, pfactors, pplaces, px, ptargets, pweights, classes, inner, ignored):
+    """See `choose_classes`."""
     n, m = array_size(ptargets), array_size(px)
     count, targets, places = n // max(inner, 1), i64(array_data(ptargets), n), i64(array_data(pplaces), n)
     has_weights = pweights != 0
@@ -41,3 +43,47 @@ def choose_classes(plosses, pfactors, pplaces, px, ptargets, pweights, classes, 
         return choose(a, b, places, v, targets, u, has_weights, count, classes, inner, ignored)
     c, d, s, t = f32(losses, n), f32(factors, n), f32(x, m), f32(w, classes)
     return choose(c, d, places, s, targets, t, has_weights, count, classes, inner, ignored)
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+def choose_classes(plosses, pfactors, pplaces, px, ptargets, pweights, classes, inner, ignored):
+    """Losses, their factors, and flat places of the chosen; -1, or the number of the first target that is no class."""
+    return chosen_of_classes(plosses, pfactors, pplaces, px, ptargets, pweights, classes, inner, ignored)
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+def sum_of_classes(presult, plosses, pfactors, pplaces, px, ptargets, pweights, classes, inner, ignored, ploops, is_mean):
+    """`choose_classes` of float64, whose losses are summed, or their mean taken; factors become those of the derivative.
+
+    The result has two numbers, with which NumPy's sums start.
+    """
+    wrong = chosen_of_classes(plosses, pfactors, pplaces, px, ptargets, pweights, classes, inner, ignored)
+    if wrong >= 0:
+        return wrong
+    n, at = array_size(ptargets), array_data(presult)
+    found, factors = f64(at, 2), f64(array_data(pfactors), n)
+    loops = words_at(ploops)
+    gather_loop(loops, SUMS, n, array_data(plosses), at, 0)
+    if is_mean:
+        gather_loop(loops, SUMS, n, array_data(pfactors), at + 8, 0)
+        total = found[1]
+        found[0] = found[0] / total
+        for j in range(n):
+            factors[j] = factors[j] / -total
+    else:
+        for j in range(n):
+            factors[j] = -factors[j]
+    return -1
+
+
+@entry("int64(int64,int64,int64,float64)")
+def spread_to_classes(pout, pfactors, pplaces, g):
+    """Zeros, and at each place of a chosen element the cotangent of the sum times its factor, which is zero if either is."""
+    n, m = array_size(pplaces), array_size(pout)
+    out, factors, places = f64(array_data(pout), m), f64(array_data(pfactors), n), i64(array_data(pplaces), n)
+    for j in range(m):
+        out[j] = 0.0
+    for j in range(n):
+        if places[j] >= 0:
+            out[places[j]] += 0.0 if (g == 0.0) | (factors[j] == 0.0) else g * factors[j]
+    return 0

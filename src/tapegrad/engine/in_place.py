@@ -28,6 +28,7 @@ from tapegrad.engine.operator_results import (
     common_shape,
     compute,
     forms_of,
+    has_partial,
     has_scalar_form,
     is_block,
     recording,
@@ -35,6 +36,7 @@ from tapegrad.engine.operator_results import (
     stretched_values,
     value_of,
 )
+from tapegrad.engine.own_values import has_own_values, own_values
 from tapegrad.engine.record_scalars import record_scalars
 from tapegrad.engine.rule_loops import has_loops
 from tapegrad.engine.structs import words_at
@@ -88,9 +90,11 @@ def element_value(tape, opcode, a, b, out):
 
 
 @inline
-def write_values(tape, opcode, count, how, old, b, data):
+def write_values(tape, opcode, count, how, old, b, c, data):
     """Write the values of a rule of what was there, `old`, into an array."""
-    if array_rank(data) == 0:
+    if count == 3:
+        own_values(tape, opcode, old, b, c, data)
+    elif array_rank(data) == 0:
         element_value(tape, opcode, old, b, data)
     elif how == 2:
         stretched_values(tape, opcode, old, b, data)
@@ -105,43 +109,62 @@ def can_compute(tape, opcode, data):
         return opcode != POWER and has_scalar_form(tape, opcode)
     if array_size(data) > LARGEST_BLOCK:
         return False
-    return tape.loops[opcode].function != 0 or (forms_of(tape, opcode) & HAS_EXACT != 0 and has_loops(tape, opcode))
+    return (
+        tape.loops[opcode].function != 0
+        or has_own_values(tape, opcode)
+        or (forms_of(tape, opcode) & HAS_EXACT != 0 and has_loops(tape, opcode))
+    )
 
 
 @inline
-def array_written(tape, opcode, count, t, y, b, tracking, how):
-    """Write a rule's values into an array; `b` is the other operand's data. 1 if that is done, 0 if it is left to Python."""
+def has_derivatives(tape, opcode, x_handle, y_handle, w_handle):
+    """Whether a rule has derivatives by the operands that are tracked."""
+    if x_handle > 0 and not has_partial(tape, opcode, 0):
+        return False
+    return (y_handle == 0 or has_partial(tape, opcode, 1)) and (w_handle == 0 or has_partial(tape, opcode, 2))
+
+
+@inline
+def array_written(tape, opcode, count, t, y, b, w, c, tracking, how):
+    """Write a rule's values into an array; `b` and `c` are the data of `y` and `w`, if there are so many operands.
+
+    1 if that is done, 0 if it is left to Python.
+    """
     data, base = data_of(tape, t), base_of(tape, t)
     retain(data)  # whatever destructors do that the collector runs
     retain(base)
-    done = held_array_written(tape, opcode, count, t, base, data, y, b, tracking, how)
+    done = held_array_written(tape, opcode, count, t, base, data, y, b, w, c, tracking, how)
     release(base)
     release(data)
     return done
 
 
 @inline
-def held_array_written(tape, opcode, count, t, base, data, y, b, tracking, how):
+def held_array_written(tape, opcode, count, t, base, data, y, b, w, c, tracking, how):
     """The same with references to the target's array and to what it is a view of."""
-    y_handle = tracked_handle(tape, y, tracking) if count == 2 else 0
-    if y_handle < 0 or not counts_writes(tape, t):
+    y_handle = tracked_handle(tape, y, tracking) if count > 1 else 0
+    w_handle = tracked_handle(tape, w, tracking) if count > 2 else 0
+    if y_handle < 0 or w_handle < 0 or not counts_writes(tape, t):
         return 0
     x_handle = handle_of(tape, t) if tracking > 0 else 0
-    tracked = x_handle > 0 or y_handle > 0
+    tracked = x_handle > 0 or y_handle > 0 or w_handle > 0
+    if not has_derivatives(tape, opcode, x_handle, y_handle, w_handle):
+        return 0
     payload = way_payload(tape, t, base, data, tracked)
     if payload == 0:
         return 0
-    done = 0
-    if is_same_target(tape, t, tracking, data, base, x_handle, tracked) and is_same_operand(tape, count, y, b, tracking, y_handle):
-        done = array_written_now(tape, opcode, count, t, base, data, b, x_handle, y_handle, payload, how)
+    done, is_same = 0, is_same_target(tape, t, tracking, data, base, x_handle, tracked)
+    is_same = is_same and is_same_operand(tape, count, y, b, tracking, y_handle)
+    if is_same and (count < 3 or is_same_operand(tape, count, w, c, tracking, w_handle)):
+        done = array_written_now(tape, opcode, count, t, base, data, b, c, x_handle, y_handle, w_handle, payload, how)
     release(payload)
     return done
 
 
 @inline
-def array_written_now(tape, opcode, count, t, base, data, b, x_handle, y_handle, payload, how):
-    """The same when all objects are there with which the collector could come; `b` is 0 if there is no other operand."""
-    tracked = x_handle > 0 or y_handle > 0
+def array_written_now(tape, opcode, count, t, base, data, b, c, x_handle, y_handle, w_handle, payload, how):
+    """The same when all objects are there with which the collector could come; `b` and `c` are 0 if there are no such operands."""
+    tracked = x_handle > 0 or y_handle > 0 or w_handle > 0
     views = views_that_follow(tape, base, tracked)
     if views < 0 or (tracked and not has_room_for(tape, views)):
         return 0
@@ -152,9 +175,9 @@ def array_written_now(tape, opcode, count, t, base, data, b, x_handle, y_handle,
         release_any(number)
         return 0
     copy_doubles(array_data(data), array_data(old), array_size(data))
-    other, clock, handle = b if count == 2 else old, tape.clock, 0
+    second, third, clock, handle = b if count > 1 else old, c if count > 2 else 0, tape.clock, 0
     if tracked:
-        handle = call11_word(tape.elementwise_row, tape, opcode, 1, count, x_handle, old, y_handle, other, 0, 0, data)
+        handle = call11_word(tape.elementwise_row, tape, opcode, 1, count, x_handle, old, y_handle, second, w_handle, third, data)
         if handle <= 0 or not adopt_value(tape, t, base, slot_of(tape, handle), payload):
             if handle > 0:
                 call2(tape.give_back, tape, handle)
@@ -162,7 +185,7 @@ def array_written_now(tape, opcode, count, t, base, data, b, x_handle, y_handle,
             release(number)
             return 0
     count_write(tape, t, number, clock)
-    write_values(tape, opcode, count, how, old, other, data)
+    write_values(tape, opcode, count, how, old, second, third, data)
     release(old)
     if tracked:
         follow(tape, base, views)
@@ -171,7 +194,23 @@ def array_written_now(tape, opcode, count, t, base, data, b, x_handle, y_handle,
 
 
 @inline
-def rule_on_array(tape, opcode, count, t, y, tracking):
+def given_operand(tape, opcode, data, y):
+    """A new reference to the float or array that an operand beside a target is, and how they are combined; 0 for others."""
+    number = given_number(tape, y)
+    if number != 0:
+        return number, 1
+    if type_of(y) != tape.plain_tensor or array_rank(data) == 0:
+        return 0, 0
+    b = data_of(tape, y)
+    how = way_to_combine(tape, opcode, data, b) if b != 0 and not is_float(tape, b) else 0
+    if how == 0:
+        return 0, 0
+    retain(b)
+    return b, how
+
+
+@inline
+def rule_on_array(tape, opcode, count, t, y, w, tracking):
     """An elementwise operation into an array; as `array_written` answers."""
     data = data_of(tape, t)
     if not is_target(tape, t, tracking) or not can_compute(tape, opcode, data):
@@ -181,20 +220,16 @@ def rule_on_array(tape, opcode, count, t, y, tracking):
     if base_of(tape, t) != t and tape.hosts_ready == 0:
         return 0
     if count == 1:
-        return array_written(tape, opcode, count, t, t, 0, tracking, 1)
-    number = given_number(tape, y)
-    if number != 0:
-        done = array_written(tape, opcode, count, t, y, number, tracking, 1)
-        release(number)
-        return done
-    if type_of(y) != tape.plain_tensor or array_rank(data) == 0:
+        return array_written(tape, opcode, count, t, t, 0, t, 0, tracking, 1)
+    b, how = given_operand(tape, opcode, data, y)
+    if b == 0:
         return 0
-    b = data_of(tape, y)
-    how = way_to_combine(tape, opcode, data, b) if b != 0 and not is_float(tape, b) else 0
-    if how == 0:
-        return 0
-    retain(b)
-    done = array_written(tape, opcode, count, t, y, b, tracking, how)
+    c, other, done = 0, 1, 0
+    if count == 3:
+        c, other = given_operand(tape, opcode, data, w)
+    if count == 2 or (c != 0 and how == 1 and other == 1):
+        done = array_written(tape, opcode, count, t, y, b, w, c, tracking, how)
+    release_any(c)
     release(b)
     return done
 
@@ -264,7 +299,7 @@ def number_written(tape, opcode, count, t, y, other, tracking):
 @inline
 def rule_on_number(tape, opcode, count, t, y, tracking):
     """An elementwise operation into a number; as `array_written` answers."""
-    if opcode == POWER or (y == t and count == 2) or not has_scalar_form(tape, opcode):
+    if count == 3 or opcode == POWER or (y == t and count == 2) or not has_scalar_form(tape, opcode):
         return 0
     if count == 1:
         return number_written(tape, opcode, count, t, t, 0, tracking)
@@ -281,8 +316,9 @@ def rule_written(tape, opcode, count, t, operands, given, names):
     """An elementwise operation in place: 1 if it is done, 0 if that is left to Python, -1 if an exception is set."""
     if tape.tensor_type != tape.plain_tensor or type_of(t) != tape.plain_tensor or names != 0 or given != count - 1:
         return 0
-    y = words_at(operands)[0] if count == 2 else t
-    if count == 2 and type_of(y) == tape.array_class:
+    y = words_at(operands)[0] if count > 1 else t
+    w = words_at(operands)[1] if count > 2 else t
+    if (count > 1 and type_of(y) == tape.array_class) or (count > 2 and type_of(w) == tape.array_class):
         return 0  # which may mean numbers of NumPy's, with other bits
     tracking = recording(tape)
     if tracking < 0:
@@ -292,7 +328,7 @@ def rule_written(tape, opcode, count, t, operands, given, names):
         return 0
     if is_float(tape, data):
         return rule_on_number(tape, opcode, count, t, y, tracking)
-    return rule_on_array(tape, opcode, count, t, y, tracking)
+    return rule_on_array(tape, opcode, count, t, y, w, tracking)
 
 
 @kernel("int64(Tape,int64,int64,int64,int64,int64,int64)")

@@ -67,7 +67,10 @@ NUMBER_CLASS, DOT, ENTER, LEAVE, IGNORING, SWAPAXES, LAST_AXES, NO_TENSORS = 128
 HOSTED_THUNKS, OUTPUTS, VIEW, MATMUL = 136, 137, 138, 139  # and views, and what multiplies batches
 REDUCED, SUMS_BY_ROWS = 140, 141  # and sums along dimensions; whether NumPy sums columns one row after the other
 SUM_ROOM = 142  # for a sum's operand whose elements are not side by side; 0 where NumPy sums those in another order
-LENGTHS = 143  # room for the lengths of a new array
+# How rules that no loop of NumPy's computes have their values: the compiled form of operators of three operands, and room for the
+# blocks that go to loops of NumPy's and for numbers that are operands.
+OPERATE_THREE, VALUE_ROOM = 143, 144
+LENGTHS = 145  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
 HEADER_WORDS = OFFSETS + 38
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of
@@ -134,6 +137,9 @@ SAVED_INPUT, SAVED_OUTPUT, SAVED_OTHER = 0, 1, 2
 
 # Answers of the recording entries; a positive answer is a handle.
 FULL, NEW_LEAF, UNSUPPORTED = -1, -2, -3
+
+# Second word of a rule among the loops where NumPy has none: a loop of ours gives its values, alone or with NumPy's for functions.
+BY_OWN_LOOP, BY_STAGES = 1, 2
 
 # Which write to a whole tensor, and how many there are.
 WRITE_ZERO, WRITE_FILL, WRITE_COPY = 0, 1, 2

@@ -27,6 +27,7 @@ from tapegrad.engine.memory import (
     store_i64,
 )
 from tapegrad.engine.objects import call_object0, clear_error, new_array, new_array_like, new_float, set_handle
+from tapegrad.engine.own_values import has_own_values, own_values
 from tapegrad.engine.record_scalars import record_scalars
 from tapegrad.engine.rule_loops import has_loops, value_by_loop
 
@@ -156,15 +157,18 @@ def start_of(tape, obj):
 
 @inline
 def compute(tape, opcode, count, a, b, out):
-    """Values on small arrays: by NumPy's own loop, or by the compiled primal where that rounds in the same way.
+    """Values on small arrays: by NumPy's own loop, by a loop of ours that has the same bits, or by the compiled primal where
+    that rounds in the same way.
 
-    False if the rule has neither.
+    False if the rule has none.
     """
     n, x, y, z = array_size(out), start_of(tape, a), start_of(tape, b), doubles_at(array_data(out))
     x_stride, y_stride = (0 if is_float(tape, a) else 8), (0 if is_float(tape, b) else 8)
     loop = tape.loops[opcode]
     if loop.function != 0:
         call_loop(loop.function, loop.data, n, x, x_stride, y, y_stride, z, 8, count - 1)
+    elif has_own_values(tape, opcode):
+        own_values(tape, opcode, a, b, b, out)
     elif forms_of(tape, opcode) & HAS_EXACT != 0 and has_loops(tape, opcode):
         for j in range(n):
             value = value_of(tape, opcode, load_f64(x + x_stride * j), load_f64(y + y_stride * j))
@@ -187,15 +191,23 @@ def recorded_result(tape, opcode, t, count, a, b, x_handle, y_handle, data, is_c
 
 
 @inline
-def can_be_recorded(tape, x_handle, y_handle):
-    """Whether nothing is tracked, or rows of arrays can be written."""
+def has_partial(tape, opcode, k):
+    """Whether a rule has a derivative by an operand."""
+    return tape.rules[opcode].partials[k] != -1
+
+
+@inline
+def can_be_recorded(tape, opcode, x_handle, y_handle):
+    """Whether nothing is tracked, or rows of arrays can be written and there is a derivative."""
+    if (x_handle != 0 and not has_partial(tape, opcode, 0)) or (y_handle != 0 and not has_partial(tape, opcode, 1)):
+        return False
     return x_handle >= 0 and y_handle >= 0 and ((x_handle == 0 and y_handle == 0) or tape.elementwise_row != 0)
 
 
 @inline
 def array_result(tape, opcode, t, count, a, b, x_handle, y_handle):
     """Result on small arrays; `b` is `a` again if there is one operand."""
-    if not can_be_recorded(tape, x_handle, y_handle):
+    if not can_be_recorded(tape, opcode, x_handle, y_handle):
         return deliver_tensor(tape, t, 0, 0)
     data = new_array_like(tape, b if is_float(tape, a) else a)
     is_computed = data != 0 and compute(tape, opcode, count, a, b, data)
@@ -267,7 +279,7 @@ def stretched_values(tape, opcode, a, b, out):
 def stretched_result(tape, opcode, t, a, b, x_handle, y_handle):
     """Result on two small arrays of shapes that fit together, for rules that round in the same way in whichever loop."""
     rank = -1
-    if forms_of(tape, opcode) & HAS_EXACT != 0 and has_loops(tape, opcode) and can_be_recorded(tape, x_handle, y_handle):
+    if forms_of(tape, opcode) & HAS_EXACT != 0 and has_loops(tape, opcode) and can_be_recorded(tape, opcode, x_handle, y_handle):
         rank = common_shape(tape, a, b)
     if rank < 0:
         return deliver_tensor(tape, t, 0, 0)

@@ -276,6 +276,10 @@ def write_thunks(context, tape, table):
 
         table = builder.inttoptr(arguments[1], word.as_pointer())
         for opcode, count in OPERATORS:
+            if count == 3:
+                function = thunk(f"operator.{opcode}", OPERATE_THREE, (opcode,), 3)
+                builder.store(builder.ptrtoint(function, word), builder.gep(table, [ir.Constant(word, 2 * opcode)]))
+                continue
             for exchanged in range(count):
                 function = thunk(f"operator.{opcode}.{exchanged}", OPERATE, (opcode, count, exchanged))
                 place = builder.gep(table, [ir.Constant(word, 2 * opcode + exchanged)])

@@ -160,7 +160,7 @@ def _value_block() -> str:
 def _operators() -> str:
     """What the compiled operators need of the table: which rules have one, their values on scalars, and the exact powers."""
     compiled = [(opcode, rule) for opcode, rule in enumerate(RULES[:COMMON]) if compiled_forms(rule) & HAS_SCALAR]
-    operators = tuple((opcode, len(rule.args)) for opcode, rule in enumerate(RULES) if len(rule.args) < 3 and rule.name != "_alias")
+    operators = tuple((opcode, len(rule.args)) for opcode, rule in enumerate(RULES) if rule.name != "_alias")
     return "\n".join(
         [
             f"OPERATORS = {operators}",

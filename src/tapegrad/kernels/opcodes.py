@@ -123,7 +123,7 @@ def call_of(rule: Rule) -> str:
 
 def has_value_loop(rule: Rule) -> bool:
     """Whether a common rule's value on large arrays is one loop of ours, with the bits of NumPy's functions, instead of several."""
-    return rule.name in ("_mul0", "sign", "_cube", "relu", "_leaky_relu")
+    return rule.name in ("_mul0", "sign", "_cube", "relu", "_leaky_relu", "_clamp", "where")
 
 
 def has_staged_value(rule: Rule) -> bool:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.arrays.memory_pool import SMALL
-from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import arithmetic, elementwise, normalisation
 from tapegrad.ops.activations import LEAST_RUN, celu, elu, gelu, mish, selu, softsign, tanhshrink
-from tapegrad.ops.in_place import in_place
 from tapegrad.ops.in_place_nonlinearities import celu_, elu_, hardtanh_, in_place_form, rrelu_, selu_, threshold_
 from tapegrad.ops.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
 from tapegrad.recording.axes import axis
@@ -60,8 +55,7 @@ __all__ = [
 
 
 def _rule(name: str, input: Tensor, inplace: bool) -> Tensor:
-    function: Callable[..., Any] = in_place(OPCODES[name]) if inplace else elementwise.FUNCTIONS[name]
-    result: Tensor = function(input)
+    result: Tensor = getattr(input, f"{name}_")() if inplace else elementwise.FUNCTIONS[name](input)
     return result
 
 
@@ -124,7 +118,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     """
     if inplace:
         slope = float(arithmetic.plain_number("leaky_relu", "negative_slope", negative_slope))
-        return in_place(OPCODES["_leaky_relu"])(input, slope)
+        return input._leaky_relu_(slope)
     return arithmetic.leaky_relu(input, negative_slope)
 
 
@@ -158,6 +152,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     former, latter = (data[half] for half in halves)
     if data.size > SMALL and former[(0,) * position].size > LEAST_RUN:  # NumPy begins a loop at each row of a half
         former, latter = np.ascontiguousarray(former), np.ascontiguousarray(latter)
+    elif data.dtype == np.float64 and not latter.flags.c_contiguous:
+        latter = np.ascontiguousarray(latter)  # of which the operator is compiled
     gate = elementwise.sigmoid(wrap(latter))
     with quiet():
         result = former * array_of(gate)

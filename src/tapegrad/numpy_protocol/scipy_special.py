@@ -16,19 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.numpy_protocol.operands import NotCovered, named, one
 from tapegrad.numpy_protocol.protocols import SCIPY, ufunc_of_scipy
 from tapegrad.ops.elementwise import FORMS
+from tapegrad.ops.exponential_shares import SUM_START, numpys_loops
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.primal_values import forward
 from tapegrad.recording.structural import Context, Structural, apply, as_result
 from tapegrad.surface import functions as tg
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make
 
-__all__ = ["PARTIALS", "special"]
+__all__ = ["PARTIALS", "are_doubles", "special"]
 
 TABLE = """
 bei x | beip(x)
@@ -231,6 +234,7 @@ def _less_quotient(value: Any, z: Any, x: Any) -> Any:
 
 _names: _Names = _Names()
 _absolute_zero = FORMS[OPCODES["_mul0"]]
+_F64 = np.dtype(np.float64)
 
 
 class _NamesOfArrays(_Names):
@@ -246,7 +250,9 @@ def _of_arrays(name: str) -> Callable[..., Any]:
 
     def call(*xs: Any) -> Any:
         if opcode is not None and _are_doubles(xs):
-            return np.asarray(forward[opcode](*xs))
+            if TAPE.tracers or max([x.size for x in xs if type(x) is np.ndarray]) > SMALL:
+                return np.asarray(forward[opcode](*xs))
+            return operation(*[make(x if type(x) is np.ndarray else float(x), 0) for x in xs])._data
         return _array(operation(*[make(float(x), 0) if isinstance(x, float) else one(x) for x in xs]))
 
     return call
@@ -256,7 +262,7 @@ def _are_doubles(xs: tuple[Any, ...]) -> bool:
     """Whether there are arrays of float64 among operands, and nothing else but numbers."""
     found = False
     for x in xs:
-        if type(x) is np.ndarray and x.dtype == np.float64 and x.ndim:
+        if type(x) is np.ndarray and x.dtype is _F64 and x.ndim:
             found = True
         elif not isinstance(x, float):
             return False
@@ -268,19 +274,48 @@ _names_of_arrays: _NamesOfArrays = _NamesOfArrays()
 
 def _vjp(partials: Partials, g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
     known = (*ctx.inputs, ctx.result)
+    product = _absolute_zero
     if ctx.on is PLAIN:
+        product = _product_of_arrays
         arrays = [None if t is None else _array(t) for t in known]
-        with quiet():
+        token = enter(IGNORING)
+        try:
             slopes = [make(as_result(partials.slopes(k)(*arrays)), 0) if need else None for k, need in enumerate(ctx.needs)]
+        finally:
+            leave(token)
     else:
         slopes = [one(partials.derivatives(k)(*known)) if need else None for k, need in enumerate(ctx.needs)]
     pairs = zip(slopes, ctx.shapes, strict=True)
-    return tuple([None if slope is None else ctx.on.sum_to(_absolute_zero(g, slope), shape) for slope, shape in pairs])
+    return tuple([None if slope is None else ctx.on.sum_to(product(g, slope), shape) for slope, shape in pairs])
+
+
+def _product_of_arrays(g: Tensor, slope: Tensor) -> Tensor:
+    """The same product without the rest of the operator."""
+    a, b = g._data, slope._data
+    if type(a) is not np.ndarray or type(b) is not np.ndarray or a.shape != b.shape or not a.dtype is b.dtype is _F64:
+        return _absolute_zero(g, slope)
+    is_number = not any(a.strides)
+    if not a.ndim or a.size > SMALL or not b.flags.c_contiguous or not (is_number or a.flags.c_contiguous):
+        return _absolute_zero(g, slope)
+    loops, total = numpys_loops(), np.array(SUM_START)
+    if not loops:
+        return _absolute_zero(g, slope)
+    z = np.empty(a.shape)
+    ARRAY_KERNELS.products_or_zero(id(z), id(a), id(b), 0 if is_number else 1, id(total), loops)
+    return make(z, 0)
 
 
 def _array(t: Tensor) -> Any:
     data = array_of(t)
     return data if data.ndim else data[()]
+
+
+def are_doubles(operands: Sequence[Any]) -> bool:
+    """Whether operands are tensors of float64 and nothing else."""
+    for t in operands:  # noqa: SIM110 - in a third of the time of a generator
+        if type(t) is not Tensor or (type(t._data) is not float and t._data.dtype is not _F64):
+            return False
+    return True
 
 
 def special(ufunc: Any) -> Callable[..., Any]:
@@ -295,19 +330,36 @@ def special(ufunc: Any) -> Callable[..., Any]:
     if name not in PARTIALS or ufunc_of_scipy(name) is not ufunc:
         raise NotCovered
 
-    def call(*inputs: Any) -> Any:
-        operands = [one(np.int64(x) if type(x) is int else x) for x in inputs]
-        with quiet():
-            value = ufunc(*[x if type(x) is int else array_of(t) for x, t in zip(inputs, operands, strict=True)])
-        if not (is_recording() and any(t._row for t in operands)):
-            return one(np.asarray(value))
-        partials = _partials(name)
+    def check(partials: Partials, operands: Sequence[Tensor]) -> None:
         for k, (t, code) in enumerate(zip(operands, partials.codes, strict=True)):
             if t._row and code is None:
                 raise NotImplementedError(
                     f"scipy.special.{name.strip('_')} has no derivative by its operand {k} ({partials.operands[k]}) in closed "
                     "form; pass a constant, as tg.stop_gradient gives it"
                 )
+
+    def of_doubles(operands: tuple[Tensor, ...]) -> Tensor:
+        token = enter(IGNORING)
+        try:
+            value = ufunc(*[t._data for t in operands])
+        finally:
+            leave(token)
+        if not (is_recording() and any(t._row for t in operands)):
+            return one(np.asarray(value))
+        partials = _partials(name)
+        check(partials, operands)
+        return apply(partials.step, operands, value)
+
+    def call(*inputs: Any) -> Any:
+        if not TAPE.tracers and are_doubles(inputs):
+            return of_doubles(inputs)
+        operands = [one(np.int64(x) if type(x) is int else x) for x in inputs]
+        with quiet():
+            value = ufunc(*[x if type(x) is int else array_of(t) for x, t in zip(inputs, operands, strict=True)])
+        if not (is_recording() and any(t._row for t in operands)):
+            return one(np.asarray(value))
+        partials = _partials(name)
+        check(partials, operands)
         shape, dtype = value.shape, value.dtype
         # Orders that are integers stay so: SciPy evaluates polynomials of these otherwise, and some of no others.
         kinds = [array_of(t).dtype for t in operands]

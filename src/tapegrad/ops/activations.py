@@ -9,10 +9,8 @@ import numpy as np
 
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.arrays.sizes import is_one_number
-from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
-from tapegrad.ops.in_place import in_place, written_by
 from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.piecewise import floating, number_of
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -35,8 +33,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     tensor([-0.6321,  2.0000])
     """
     data = floating(input, "elu_cpu")
-    function = in_place(OPCODES["_elu"]) if inplace else elementwise._elu
-    return function(input, number_of(data, alpha), 1.0)
+    factor = number_of(data, alpha)
+    return input._elu_(factor, 1.0) if inplace else elementwise._elu(input, factor, 1.0)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -52,8 +50,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     tensor([-1.1113,  2.1014])
     """
     data, scale = floating(input, "elu_cpu"), 1.0507009873554804934193349852946
-    function = in_place(OPCODES["_elu"]) if inplace else elementwise._elu
-    return function(input, number_of(data, 1.6732632423543772848170429916717 * scale), number_of(data, scale))
+    factors = number_of(data, 1.6732632423543772848170429916717 * scale), number_of(data, scale)
+    return input._elu_(*factors) if inplace else elementwise._elu(input, *factors)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -73,8 +71,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     data = floating(input, "elu_cpu")
-    function = in_place(OPCODES["_celu"]) if inplace else elementwise._celu
-    return function(input, number_of(data, alpha), number_of(data, 1.0 / alpha))
+    factors = number_of(data, alpha), number_of(data, 1.0 / alpha)
+    return input._celu_(*factors) if inplace else elementwise._celu(input, *factors)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -85,10 +83,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> tg.nn.functional.mish(tg.tensor([-1.0, 2.0]))
     tensor([-0.3034,  1.9440])
     """
-    if inplace:
-        return written_by(mish, input)
     floating(input, "mish_cpu")
-    return elementwise._mish(input)
+    return input._mish_() if inplace else elementwise._mish(input)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -147,13 +143,13 @@ def gate_cotangent(g: Tensor, gate: Tensor, x: Tensor, halves: Any, on: Any = TE
     return on.cat([passed, passed * (1.0 - gate) * on.getitem(x, halves[0])], len(halves[0]) - 1)
 
 
-def large_gate_cotangent(g: Tensor, gate: Tensor, x: Tensor, halves: Any) -> Tensor | None:
-    """The same of large float64 arrays whose halves are in long runs, in one pass; None for others."""
+def gate_cotangent_by_loop(g: Tensor, gate: Tensor, x: Tensor, halves: Any) -> Tensor | None:
+    """The same of float64 arrays in one pass, of large ones whose halves are in long runs; None for others."""
     data, position = array_of(x), len(halves[0]) - 1
     count = math.prod(data.shape[:position])
     if (
-        data.size <= SMALL
-        or data.size < 2 * LEAST_RUN * count
+        not data.size
+        or (data.size > SMALL and data.size < 2 * LEAST_RUN * count)
         or not data.dtype == array_of(gate).dtype == array_of(g).dtype == np.float64
     ):
         return None

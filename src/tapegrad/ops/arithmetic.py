@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays import dtypes
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.arrays.sizes import stretches_to
 from tapegrad.ops.elementwise import FUNCTIONS
@@ -19,7 +19,8 @@ from tapegrad.recording.casting import cast
 from tapegrad.recording.stretched_operands import OPERATIONS, combined
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
-from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, make, wrap
 from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__ = [
@@ -126,17 +127,23 @@ def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         return apply(_ROUNDED_DIV, operands, floored_quotient(x, other))
     dtype = dtypes.result_type(x, other)
     if dtype.kind == "f":
-        rounded = _plain["trunc"](_plain["div"](*(t.detach() if isinstance(t, Tensor) else t for t in (x, other))))
+        rounded = _plain["trunc"](_plain["div"](_untracked(x), _untracked(other)))
         return apply(_ROUNDED_DIV, operands, array_of(rounded))
     floor = floored_quotient(x, other)
     a, b = (array_of(t).astype(dtype) for t in operands)
     return wrap(floor + ((a % b != 0) & ((a < 0) != (b < 0))).astype(dtype))
 
 
+def _untracked(x: Any) -> Any:
+    if type(x) is Tensor and not TAPE.tracers:
+        return make(x._data, 0)
+    return x.detach() if isinstance(x, Tensor) else x
+
+
 _ROUNDED_DIV = Structural(
     "DivBackward2",
     ((),),
-    lambda g, ctx: [wrap(np.zeros(s, d)) for s, d in zip(ctx.shapes, ctx.dtypes, strict=True)],
+    lambda g, ctx: tuple([wrap(np.zeros(s, d)) for s, d in zip(ctx.shapes, ctx.dtypes, strict=True)]),
     takes_stretched=True,
 )
 
@@ -222,6 +229,9 @@ def _fused(op: Structural, combine: Any, x: Tensor, tensor1: Any, tensor2: Any, 
         if not isinstance(t, Tensor):
             name = "addcmul" if op is _ADDCMUL else "addcdiv"
             raise TypeError(f"{name}(): argument 'tensor{place}' (position {place + 1}) must be Tensor, not {type(t).__name__}")
+    found = _of_small_doubles(combine, x._data, tensor1._data, tensor2._data, value)
+    if found is not None:
+        return apply(op, (x, tensor1, tensor2), found, value)
     dtype = dtypes.result_type(x, tensor1, tensor2)
     with quiet():
         a, b, c = (array_of(t).astype(dtype, copy=False) for t in (x, tensor1, tensor2))
@@ -232,6 +242,21 @@ def _fused(op: Structural, combine: Any, x: Tensor, tensor1: Any, tensor2: Any, 
         if value != 1:
             term = dtype.type(value) * term
         return apply(op, (x, tensor1, tensor2), np.asarray(a + term, dtype), value)
+
+
+def _of_small_doubles(combine: Any, a: Any, b: Any, c: Any, value: float) -> Any:
+    """``a + value * combine(b, c)`` of small float64 arrays; None for others, and where they do not fit together."""
+    for operand in (a, b, c):
+        if type(operand) is float or operand.dtype is not dtypes.float64 or operand.size > SMALL or not operand.ndim:
+            return None
+    token = enter(IGNORING)
+    try:
+        term = combine(b, c)
+        return a + (term if value == 1 else float(value) * term)
+    except ValueError:
+        return None
+    finally:
+        leave(token)
 
 
 def _in_one_memory(combine: Any, a: Any, b: Any, c: Any, value: float) -> Any:
@@ -284,7 +309,8 @@ def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) ->
     tensor([16., 22.])
     """
     value = plain_number("addcdiv", "value", value)
-    if dtypes.result_type(tensor1, tensor2).kind != "f":
+    is_double = type(tensor1) is Tensor and type(tensor1._data) is np.ndarray and tensor1._data.dtype is dtypes.float64
+    if not is_double and dtypes.result_type(tensor1, tensor2).kind != "f":
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported. Convert a tensor, or add trunc(tensor1 / tensor2)."
         )

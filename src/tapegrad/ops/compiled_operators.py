@@ -22,12 +22,13 @@ from tapegrad.arrays.slots import offset_of
 from tapegrad.compilation.jit import Lazy
 from tapegrad.deferred import Deferred, MadeOnDemand
 from tapegrad.engine import layout as at
+from tapegrad.engine.layout import BLOCK, ROOM_BLOCKS
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import views
 from tapegrad.ops.elementwise import FORMS, REFLECTED, doc, use_compiled
 from tapegrad.recording import strided_maps, structural
-from tapegrad.recording.primal_values import forward
-from tapegrad.rules.table import POWERS, RULES
+from tapegrad.recording.primal_values import forward, own_way
+from tapegrad.rules.table import COMMON, POWERS, RULES
 from tapegrad.tape.locks import leaves
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
@@ -65,8 +66,16 @@ _fallbacks, _loops = np.zeros((2, len(RULES), 2), np.int64)  # by opcode, once t
 _plain_forms = np.zeros(at.PLAIN_COUNT, np.int64)
 _last = -1, -2
 _last_axes = np.array([id(axis) for axis in _last])
+_value_room = np.empty(BLOCK * (ROOM_BLOCKS + 3))
 _asked: list[tuple[type | ModuleType, Any, Callable[[], Any]]] = []  # methods for which there was only a Python form yet
-_kept: list[Any] = [_fallbacks, _loops, _plain_forms, _last, _last_axes]  # memory that interpreter and compiled code point to
+_kept: list[Any] = [
+    _fallbacks,
+    _loops,
+    _plain_forms,
+    _last,
+    _last_axes,
+    _value_room,
+]  # memory that interpreter and compiled code point to
 
 
 def _outlive_the_modules() -> None:
@@ -110,6 +119,16 @@ def _refer(things: dict[int, object]) -> None:
         TAPE.header[word] = keep(thing)
 
 
+def _use_own_loop(opcode: int) -> None:
+    """Let a rule have its values on small arrays by a loop of ours, where that has the bits of its Python form."""
+    way = own_way(opcode)
+    if not way:
+        return
+    if opcode < COMMON and not isinstance(TAPE.kernels, ModuleType):  # else it would be compiled for this alone
+        TAPE.need("value_block")
+    _loops[opcode] = 0, way
+
+
 def _operators(table: np.ndarray) -> Callable[..., Any]:
     """What gives the compiled operator of a rule, or its reflected form, which is made when it is first asked for."""
 
@@ -121,9 +140,11 @@ def _operators(table: np.ndarray) -> Callable[..., Any]:
         form, array, rule = (REFLECTED if exchanged else FORMS)[opcode], forward[opcode], RULES[opcode]
         _kept.append(form)
         _fallbacks[opcode, int(exchanged)] = id(form)
-        if isinstance(array, np.ufunc):
-            _loops[opcode] = numpy_api.inner_loop(array)
-        return descriptor(rule.name, function, METH_NOARGS if len(rule.args) == 1 else METH_O, doc(rule))
+        if isinstance(array, np.ufunc) or array is np.round:
+            _loops[opcode] = numpy_api.inner_loop(np.rint if array is np.round else array)
+        else:
+            _use_own_loop(opcode)
+        return descriptor(rule.name, function, (METH_NOARGS, METH_O, METH_FASTCALL)[len(rule.args) - 1], doc(rule))
 
     made = MadeOnDemand(make_operator)
 
@@ -140,6 +161,7 @@ def _use_operators(table: np.ndarray) -> None:
     compiled = _operators(table)
     for name in POWERS.values():  # which the operator of powers calls by itself
         compiled(OPCODES[name])
+    header[at.OPERATE_THREE], header[at.VALUE_ROOM] = kernels.operate_three.get(), _value_room.ctypes.data
     header[at.PRIMAL], header[at.OPERATE] = kernels.primal.get(), kernels.operate.get()
     use_compiled(compiled)
     _use_sum(int(table[2 * len(RULES) + 1]))

@@ -80,8 +80,6 @@ def method_of_rule(name: str, rule: str, form: Form) -> Any:
         Has all that any method of this rule has.
     """
     opcode = OPCODES[rule]
-    if None in RULES[opcode].partials or len(RULES[opcode].args) > 2:
-        return form
     parameters = ", ".join(("$self", "/", *names_of(rule)[1:]))
     return when_compiled(Tensor, form, lambda: _method(name, parameters, form, 1 + at.WHOLE_WRITES + opcode, opcode))
 

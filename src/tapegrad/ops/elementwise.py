@@ -362,6 +362,22 @@ def _public_binary(opcode: int) -> Form:
         return result if out is None else deliver_to(out, result)
 
     def switch(compiled: Form) -> None:
+        nonlocal operator, of_number
+        operator = compiled
+        if of_number is not None:
+            of_number = reflected(RULES[opcode].name)
+
+    _switch(opcode, switch)
+    return function
+
+
+def _public_ternary(opcode: int) -> Form:
+    form = operator = FORMS[opcode]
+
+    def function(x: Any, y: Any, w: Any) -> Tensor:
+        return operator(x, y, w) if type(x) is Tensor else form(x, y, w)
+
+    def switch(compiled: Form) -> None:
         nonlocal operator
         operator = compiled
 
@@ -372,7 +388,7 @@ def _public_binary(opcode: int) -> Form:
 def _public(name: str) -> Form:
     opcode = OPCODES[name]
     rule = RULES[opcode]
-    function: Any = FORMS[opcode] if len(rule.args) == 3 else (_public_unary, _public_binary)[len(rule.args) - 1](opcode)
+    function: Any = (_public_unary, _public_binary, _public_ternary)[len(rule.args) - 1](opcode)
     if len(rule.args) > 1:
         function = with_names(function, names_of(name))
     function.__name__ = function.__qualname__ = name

@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.memory_pool import large_empty
+from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.recording.axes import around
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, make
 
-__all__ = ["cotangent", "values"]
+__all__ = ["SUM_START", "cotangent", "numpys_loops", "total_of_few", "values"]
 
 Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
 
 
+_around = functools.lru_cache(maxsize=512)(around)
 _words: list[Array] = []  # what compiled code reads
 
 
 @functools.cache
-def _loops() -> int:
+def numpys_loops() -> int:
     """Where the addresses of NumPy's loops stand, of each that of its data behind it; 0 if one of them is not as it is known."""
     words = [word for function in (np.exp, np.log, np.add, np.maximum) for word in inner_loop(function)]
     if not all(words[::2]):
@@ -32,19 +33,37 @@ def _loops() -> int:
     return int(_words[0].ctypes.data)
 
 
+# What NumPy's sums begin with: newer versions with -0.0.
+SUM_START = float(np.add.reduce(np.array([-0.0])))
+_START = np.array(SUM_START)
+
+
+def total_of_few(data: Array) -> float | None:
+    """The sum of a small contiguous float64 array, as NumPy adds it up; None for others."""
+    if type(data) is not np.ndarray or data.dtype is not FLOAT64 or not 0 < data.size <= SMALL or not data.flags.c_contiguous:
+        return None
+    loops = numpys_loops()
+    if not loops:
+        return None
+    found = _START.copy()
+    ARRAY_KERNELS.add_up(id(found), id(data), loops)
+    return found.item()
+
+
 def _is_plain(data: Any) -> bool:
     if type(data) is not np.ndarray or data.dtype is not FLOAT64 or not data.ndim or not data.size:
         return False
-    return data.flags.c_contiguous and _loops() > 0
+    return data.flags.c_contiguous and numpys_loops() > 0
 
 
 def values(data: Array, axes: tuple[int, ...], logarithm: bool) -> Array | None:
     """Softmax along one axis, or its logarithm; None if NumPy is to do it."""
     if not _is_plain(data):
         return None
-    outer, count, inner = around(data.shape, *axes)
-    result, room = large_empty(data.shape, FLOAT64), np.empty(count + 1024)
-    ARRAY_KERNELS.exponential_shares(id(result), id(data), id(room), outer, count, inner, _loops() | logarithm)
+    outer, count, inner = _around(data.shape, *axes)
+    empty = np.empty if data.size <= SMALL else large_empty
+    result, room = empty(data.shape, FLOAT64), np.empty(count + 1024)
+    ARRAY_KERNELS.exponential_shares(id(result), id(data), id(room), outer, count, inner, numpys_loops() | logarithm)
     return result
 
 
@@ -56,9 +75,10 @@ def cotangent(g: Tensor, result: Tensor, axes: tuple[int, ...], logarithm: bool)
     is_number = not any(adjoint.strides)
     if not is_number and not adjoint.flags.c_contiguous:
         return None
-    outer, count, inner = around(z.shape, *axes)
-    out, room = large_empty(z.shape, FLOAT64), np.empty(count + 1024)
+    outer, count, inner = _around(z.shape, *axes)
+    empty = np.empty if z.size <= SMALL else large_empty
+    out, room = empty(z.shape, FLOAT64), np.empty(count + 1024)
     ARRAY_KERNELS.cotangents_of_shares(
-        id(out), id(adjoint), id(z), id(room), outer, count, inner, int(not is_number), _loops() | logarithm
+        id(out), id(adjoint), id(z), id(room), outer, count, inner, int(not is_number), numpys_loops() | logarithm
     )
     return make(out, 0)

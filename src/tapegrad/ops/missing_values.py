@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
 from tapegrad.ops.comparing import isnan, logical_not
+from tapegrad.ops.exponential_shares import total_of_few
 from tapegrad.ops.reductions import Dims, add_reduce, reduced, sum
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import choose
@@ -143,5 +145,8 @@ def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None,
 
 
 def _finite(data: Any, nan: float, posinf: float | None, neginf: float | None) -> Array:
+    total = total_of_few(data)
+    if total is not None and data.ndim and math.isfinite(total):  # then all elements are, and NumPy need not look at each kind
+        return np.array(data)
     with quiet():
         return np.nan_to_num(array_of(data) if isinstance(data, Tensor) else data, True, nan, posinf, neginf)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +12,15 @@ from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.ops.reductions import sum
 from tapegrad.ops.shaping import unsqueeze
-from tapegrad.tensors.tensor import Tensor, array_of, as_operand
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["mvlgamma"]
+
+
+@lru_cache(maxsize=64)
+def _halves(p: int, dtype: Any) -> np.ndarray[Any, Any]:
+    """What is added to the argument for each dimension, which nobody writes into."""
+    return (-0.5 * np.arange(p)).astype(dtype)
 
 
 def mvlgamma(x: Tensor, p: int) -> Tensor:
@@ -38,5 +46,4 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
     if p < 1:
         raise RuntimeError(f"p has to be greater than or equal to 1, got {p}")
     dtype = array_of(x).dtype if array_of(x).dtype.kind == "f" else get_default_dtype()
-    halves = as_operand((-0.5 * np.arange(p)).astype(dtype))
-    return sum(FUNCTIONS["lgamma"](unsqueeze(x, -1) + halves), -1) + p * (p - 1) / 4.0 * math.log(math.pi)
+    return sum(FUNCTIONS["lgamma"](unsqueeze(x, -1) + make(_halves(p, dtype), 0)), -1) + p * (p - 1) / 4.0 * math.log(math.pi)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -173,7 +173,7 @@ class _Plain(_Tensors):
 
     @staticmethod
     def gate_cotangent(g: Tensor, gate: Tensor, x: Tensor, halves: Any) -> Tensor:
-        found = look_up("ops.activations:large_gate_cotangent")(g, gate, x, halves)
+        found = look_up("ops.activations:gate_cotangent_by_loop")(g, gate, x, halves)
         return look_up("ops.activations:gate_cotangent")(g, gate, x, halves, PLAIN) if found is None else found
 
     @staticmethod
@@ -243,7 +243,7 @@ class _Plain(_Tensors):
         g: Tensor, x: Tensor, y: Tensor, divisor: float, bound: float, factor: float, needs: Sequence[bool]
     ) -> Sequence[Tensor | None]:
         given = g, x, y, divisor, bound, factor, needs
-        found = look_up("ops.residuals:large_differences")(*given)
+        found = look_up("ops.residuals:differences_by_loop")(*given)
         return look_up("ops.residuals:limited_differences")(*given, PLAIN) if found is None else found
 
     @staticmethod
@@ -276,8 +276,7 @@ class _Plain(_Tensors):
         data = x._data
         if type(data) is float or data.shape == shape:
             return x
-        extra = data.ndim - len(shape)
-        over = tuple(range(extra)) + tuple(d + extra for d, n in enumerate(shape) if n == 1 and data.shape[d + extra] != 1)
+        over = _summed_axes(data.shape, shape)
         return _tensor(np.asarray(add_reduce(data, over, None, None, True) if over else data).reshape(shape))
 
     @staticmethod
@@ -300,6 +299,13 @@ class _Plain(_Tensors):
     def where(condition: Tensor, x: Tensor | float, y: Tensor | float) -> Tensor:
         a, b = (v._data if isinstance(v, Tensor) else v for v in (x, y))
         return _tensor(choose(condition._data, a, b))
+
+
+@lru_cache(maxsize=1024)
+def _summed_axes(own: Shape, shape: Shape) -> Shape:
+    """Over which axes something is summed that a shape was stretched to."""
+    extra = len(own) - len(shape)
+    return tuple(range(extra)) + tuple(d + extra for d, n in enumerate(shape) if n == 1 and own[d + extra] != 1)
 
 
 def _tall_of_nothing(data: Array) -> Array:

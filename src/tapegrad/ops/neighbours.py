@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,17 @@ def nextafter(x: Tensor, other: Tensor) -> Tensor:
     """
     if not isinstance(other, Tensor):
         raise TypeError(f"nextafter(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    u, v = x._data, other._data
+    if (
+        type(u) is np.ndarray is type(v)
+        and u.dtype is v.dtype is dtypes.float64
+        and u.shape == v.shape
+        and u.ndim
+        and u.size <= SMALL
+    ):
+        with quiet():
+            all_move = np.logical_and.reduce(u != v, None)
+            return apply(_NEXTAFTER, (x, other), np.nextafter(u, v), None if all_move else _moved(u, v))
     dtype = dtypes.result_type(x, other)
     if dtype.kind != "f":
         raise NotImplementedError(
@@ -50,6 +62,10 @@ def nextafter(x: Tensor, other: Tensor) -> Tensor:
         found = LARGE[np.nextafter](a, b) if dtype.itemsize == 8 and max(a.size, b.size) > SMALL else np.nextafter(a, b)
     moved = np.asarray(a != b)
     return apply(_NEXTAFTER, (x, other), found, None if moved.all() else moved.astype(dtype))
+
+
+def _moved(a: Any, b: Any) -> Any:
+    return np.asarray(a != b).astype(np.float64)
 
 
 def _nextafter_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

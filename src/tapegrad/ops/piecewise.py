@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import dtypes
 from tapegrad.arrays.dtypes import get_default_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
-from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
-from tapegrad.ops.in_place import in_place, written_by
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import choose
@@ -31,6 +30,8 @@ Array = np.ndarray[Any, Any]
 
 def floating(x: Tensor, name: str) -> Array:
     """The data of an operand that must be of a floating point dtype."""
+    if type(x) is Tensor and type(x._data) is np.ndarray and x._data.dtype is dtypes.float64:
+        return x._data
     data = array_of(x)
     if data.dtype.kind != "f":
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(data.dtype)}'; convert the tensor to a float dtype")
@@ -39,6 +40,8 @@ def floating(x: Tensor, name: str) -> Array:
 
 def number_of(data: Array, value: float) -> int | float:
     """A number as one of an array's dtype: it is compared with elements, and rounded as they are."""
+    if data.dtype is dtypes.float64 and type(value) in (float, int):
+        return float(value)
     with quiet():
         number: int | float = data.dtype.type(value).item()
     return number
@@ -80,8 +83,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
     data = array_of(input)
-    function = in_place(OPCODES["_hardtanh"]) if inplace else elementwise._hardtanh
-    return function(input, number_of(data, min_val), number_of(data, max_val))
+    bounds = number_of(data, min_val), number_of(data, max_val)
+    return input._hardtanh_(*bounds) if inplace else elementwise._hardtanh(input, *bounds)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -105,8 +108,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     """
     limit, value = plain_number("threshold", "threshold", threshold), plain_number("threshold", "value", value)
     data = array_of(input)
-    function = in_place(OPCODES["_threshold"]) if inplace else elementwise._threshold
-    return function(input, number_of(data, limit), number_of(data, value))
+    numbers = number_of(data, limit), number_of(data, value)
+    return input._threshold_(*numbers) if inplace else elementwise._threshold(input, *numbers)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -156,10 +159,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     >>> tg.nn.functional.hardsigmoid(tg.tensor([-4.0, 0.0, 1.5]))
     tensor([0.0000, 0.5000, 0.7500])
     """
-    if inplace:
-        return written_by(hardsigmoid, input)
     floating(input, "hardsigmoid_cpu")
-    return elementwise._hardsigmoid(input)
+    return input._hardsigmoid_() if inplace else elementwise._hardsigmoid(input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -170,10 +171,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> tg.nn.functional.hardswish(tg.tensor([1.0, 4.0]))
     tensor([0.6667, 4.0000])
     """
-    if inplace:
-        return written_by(hardswish, input)
     floating(input, "hardswish_cpu")
-    return elementwise._hardswish(input)
+    return input._hardswish_() if inplace else elementwise._hardswish(input)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -241,9 +240,9 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     if training:
         slopes = array_of(rand_like(input.detach())) * (upper - lower) + lower
     else:
-        slopes = np.full((), 0.5 * (lower + upper))
+        slopes = np.array(0.5 * (lower + upper))
     with quiet():
         slopes = choose(data > 0, 1.0, slopes).astype(data.dtype, copy=False)
     if inplace:
-        return in_place(OPCODES["_rrelu"])(input, wrap(slopes))
+        return input._rrelu_(wrap(slopes))
     return elementwise._rrelu(input, wrap(slopes))

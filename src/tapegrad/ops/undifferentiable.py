@@ -53,6 +53,9 @@ def floor_divide(x: Any, other: Any) -> Tensor:
 def floored_quotient(x: Any, y: Any) -> Any:
     """The value of `floor_divide` for operands of any kind: the largest integer that is not above the exact quotient."""
     a, b = array_of(as_operand(x)), array_of(as_operand(y))
+    if a.dtype is b.dtype is dtypes.float64 and a.shape == b.shape and a.ndim and a.size <= SMALL:
+        with quiet():
+            return np.floor_divide(a, b)
     check_broadcast(a, b)
     dtype = dtypes.result_type(x, y)
     with quiet():

@@ -241,12 +241,11 @@ def record(
         Which operands are plain numbers. By default, untracked floats.
     """
     has_singles = False
-    for t, text in zip(operands, RULES[opcode].partials, strict=True):
+    for k, (t, text) in enumerate(zip(operands, RULES[opcode].partials, strict=True)):
         if t._row:
             if text is None:
                 raise NotImplementedError(
-                    f"the derivative for '{RULES[opcode].name}' is not implemented with respect to argument "
-                    f"{operands.index(t)}; detach() it."
+                    f"the derivative for '{RULES[opcode].name}' is not implemented with respect to argument {k}; detach() it."
                 )
             has_singles |= type(t._data) is not float and t._data.dtype != dtypes.float64
     if InferenceTensor in map(type, operands):
@@ -297,7 +296,6 @@ _ready: set[int] = set()  # rules whose partials are loaded
 def _load_partials(opcode: int, scalar: bool) -> None:
     """Load what the sweep needs for rows of a rule."""
     if opcode >= COMMON:
-        TAPE.need("other_scalars")
         TAPE.need(f"loops_of_{RULES[opcode].name}")
         _ready.add(opcode)
     elif scalar:

@@ -14,7 +14,7 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.arrays.sizes import is_one_number
 from tapegrad.deferred import MadeOnDemand
-from tapegrad.engine.layout import BLOCK, ROOM_BLOCKS
+from tapegrad.engine.layout import BLOCK, BY_OWN_LOOP, BY_STAGES, ROOM_BLOCKS
 from tapegrad.kernels.entries import KERNEL_WORDS
 from tapegrad.kernels.opcodes import (
     EXACT,
@@ -37,7 +37,7 @@ from tapegrad.tape.tape import TAPE
 
 __all__ = [
     "BY_LIBRARY", "BY_LOOP", "BY_POWER", "BY_TEXT", "EXPONENTS", "LARGE", "OPERATORS", "READS_AGAIN", "choose",
-    "float_at_the_edge", "forward", "number_forward", "scalar_forward", "way_of", "writers",
+    "float_at_the_edge", "forward", "number_forward", "own_way", "scalar_forward", "way_of", "writers",
 ]  # fmt: skip
 
 
@@ -337,6 +337,17 @@ def _by_loop_if_large(opcode: int, rule: Rule, by_numpy: Callable[..., Any]) -> 
         return by_loop(*operands)
 
     return forward
+
+
+def own_way(opcode: int) -> int:
+    """How a loop of ours has the bits that `forward` gives on small arrays: 0 if none has, or there is no need of one."""
+    rule, function, called = RULES[opcode], forward[opcode], calls_in(RULES[opcode].primal)
+    if isinstance(function, np.ufunc) or function is np.round:
+        return 0
+    if has_staged_value(rule) and rule.name not in BY_LIBRARY and functions_in(TAPE.kernel_table):
+        return BY_STAGES
+    is_ours = rule.name in BY_LIBRARY or None in map(_on_arrays, called)
+    return BY_OWN_LOOP if is_ours or (len(rule.args) > 2 and called <= EXACT) else 0
 
 
 def _scalar_forward(opcode: int) -> Callable[..., float]:

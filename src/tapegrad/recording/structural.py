@@ -251,6 +251,8 @@ def as_result(value: Any) -> Any:
     """A computed value in the form tensors keep: arrays as they are, 0-d float64 as a float."""
     if type(value) is np.ndarray:
         return value.item() if value.ndim == 0 and value.dtype == _FLOAT64 else value
+    if type(value) is float or type(value) is np.float64:
+        return float(value)
     return wrap(value)._data
 
 

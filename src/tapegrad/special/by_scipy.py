@@ -13,7 +13,7 @@ from tapegrad.arrays import dtypes
 from tapegrad.deferred import NamesOnDemand
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.numpy_protocol.protocols import ufunc_of_scipy
-from tapegrad.numpy_protocol.scipy_special import special
+from tapegrad.numpy_protocol.scipy_special import are_doubles, special
 from tapegrad.ops.elementwise import FORMS
 from tapegrad.recording.casting import cast
 from tapegrad.tensors.tensor import Tensor, as_operand
@@ -71,6 +71,9 @@ def _of_scipy(name: str) -> Callable[..., Any]:
 
 def _evaluated(name: str, *operands: Any) -> Tensor:
     """The function of operands in their common dtype, or the default one where they are no floats."""
+    if are_doubles(operands):
+        found: Tensor = _of_scipy(name)(*operands)
+        return found
     if not any(isinstance(x, Tensor) for x in operands):
         raise TypeError(
             f"{name}(): argument 'input' (position 1) must be Tensor, not {type(operands[0]).__name__}. Use tg.tensor(...)."

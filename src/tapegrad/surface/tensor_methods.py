@@ -203,7 +203,22 @@ IN_OTHER_FILES: dict[str, str] = {
 
 IN_PLACE_OPERATORS = {"truediv": "div", "pow": "pow", "mul": "mul", "mod": "remainder"}
 IN_PLACE_RULES = tuple(rule.name for rule in RULES if not rule.name.startswith("_") and rule.name not in ("where", "polygamma"))
+# Rules without a name of their own, which functions with more arguments write by.
+IN_PLACE_RULES += (
+    "_celu",
+    "_clamp",
+    "_elu",
+    "_hardsigmoid",
+    "_hardswish",
+    "_hardtanh",
+    "_leaky_relu",
+    "_mish",
+    "_rrelu",
+    "_threshold",
+)
 
+
+_WITH_OPTIONS = ("div", "logit", "round")  # rules whose forms in place may be asked for more
 
 BITWISE = {
     "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
@@ -223,7 +238,7 @@ def _compare(name: str) -> Any:
 
 def _in_place(name: str) -> Any:
     """The in-place method of a rule, whatever its name: it may have options that the rule does not have."""
-    form = _scaled if name in ("add", "sub") else _plainly if name in ("div", "round") else _of_rule
+    form = _scaled if name in ("add", "sub") else _plainly if name in _WITH_OPTIONS else _of_rule
     return look_up("ops.compiled_writes:method_of_rule")(f"{name}_", name, form(name))
 
 
@@ -277,10 +292,10 @@ def _written_copy(name: str) -> Any:
 @functools.cache
 def _plainly(name: str) -> Any:
     """The in-place form of a rule, which is the quicker one, unless options ask for more than the rule."""
-    rule, with_options = _of_rule(name), _written(name)
+    rule, with_options, wanted = _of_rule(name), _written(name), len(RULES[OPCODES[name]].args) - 1
 
     def operate(t: Tensor, *others: Any, **options: Any) -> Tensor:
-        result: Tensor = with_options(t, *others, **options) if options else rule(t, *others)
+        result: Tensor = with_options(t, *others, **options) if options or len(others) > wanted else rule(t, *others)
         return result
 
     operate.__name__, operate.__doc__ = rule.__name__, rule.__doc__
@@ -289,16 +304,12 @@ def _plainly(name: str) -> Any:
 
 def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place form of `tapegrad.clamp`."""
-    from tapegrad.ops import in_place
-
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if t.dtype.kind in "iu":  # which have no infinity
-        return in_place.written_by(look_up("ops.arithmetic:clamp"), t, min, max)
+        return look_up("ops.in_place:written_by")(look_up("ops.arithmetic:clamp"), t, min, max)
     infinite = (float("-inf"), float("inf"))
-    result: Tensor = in_place.in_place(OPCODES["_clamp"])(
-        t, infinite[0] if min is None else min, infinite[1] if max is None else max
-    )
+    result: Tensor = t._clamp_(infinite[0] if min is None else min, infinite[1] if max is None else max)
     return result
 
 
@@ -402,7 +413,7 @@ def _on_demand() -> Made:
     table |= {f"{alias}_": (_in_place, name) for alias, name in ALIASES.items() if f"{name}_" in table}
     table |= {f"__i{operator}__": (_in_place, name) for operator, name in IN_PLACE_OPERATORS.items()}
     table |= {f"{name}_": (_written, name) for name in WRITTEN}
-    table |= {f"{name}_": (_in_place, name) for name in ("div", "round")}
+    table |= {f"{name}_": (_in_place, name) for name in _WITH_OPTIONS}
     table |= {f"{name}_": (_written_copy, name) for name in WRITTEN_COPIES}
     table |= {name: (_named, f"ops.in_place_shapes:{name}") for name in IN_PLACE_VIEWS}
     for name in ("add", "sub"):

@@ -170,7 +170,8 @@ class Tape(Columns):
             self._need(kernel)
 
     def _need(self, kernel: str) -> None:
-        self.kernel_table[KERNEL_WORDS[kernel]] = getattr(self.kernels, kernel).get()
+        for name in (kernel, "other_scalars") if kernel in LOOPS else (kernel,):  # the rule's numbers may be recorded next
+            self.kernel_table[KERNEL_WORDS[name]] = getattr(self.kernels, name).get()
 
     def _compiled(self, name: str) -> Any:
         for kernel in KERNELS_OF.get(name, ()):

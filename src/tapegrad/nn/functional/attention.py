@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.nn.functional.dropping import dropout
 from tapegrad.ops import elementwise
 from tapegrad.ops.transposing import transpose
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["scaled_dot_product_attention"]
+
+
+@lru_cache(maxsize=64)
+def _small_triangle(rows: int, columns: int) -> np.ndarray:
+    return np.tri(rows, columns, dtype=bool)
+
+
+def _triangle(rows: int, columns: int) -> np.ndarray:
+    """Which keys each query may look at, if it must not look ahead; nobody writes into it."""
+    return _small_triangle(rows, columns) if rows * columns <= SMALL else np.tri(rows, columns, dtype=bool)
 
 
 def scaled_dot_product_attention(
@@ -62,7 +74,7 @@ def scaled_dot_product_attention(
     half = math.sqrt(abs(factor))
     fit = (query * math.copysign(half, factor)) @ (transpose(key, -2, -1) * half)
     if is_causal:
-        attn_mask = wrap(np.tri(*array_of(fit).shape[-2:], dtype=bool))
+        attn_mask = wrap(_triangle(*array_of(fit).shape[-2:]))
     if attn_mask is None:
         weights = fit.softmax(-1)
     else:
@@ -71,7 +83,7 @@ def scaled_dot_product_attention(
             fit = elementwise.where(attn_mask, fit, -math.inf)
         else:
             fit = fit + attn_mask
-        blind = np.isneginf(array_of(fit)).all(-1, keepdims=True)
+        blind = (array_of(fit) == -math.inf).all(-1, keepdims=True)
         if blind.any():
             # The softmax of nothing is 0/0.
             weights = elementwise.where(wrap(blind), 0.0, elementwise.where(wrap(blind), 0.0, fit).softmax(-1))

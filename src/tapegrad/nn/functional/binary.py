@@ -19,6 +19,8 @@ from tapegrad.tensors.tensor import Tensor, array_of, wrap
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits"]
 
 Array = np.ndarray[Any, Any]
+minimum_reduce: Any = np.minimum.reduce  # NumPy's stubs know keepdims only as a literal
+maximum_reduce: Any = np.maximum.reduce
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -59,7 +61,9 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     if x.dtype != y.dtype or x.dtype.kind != "f":
         raise RuntimeError(f"Found dtype {type_name(y.dtype)} but expected {type_name(x.dtype)}; both must be floating point")
     for what, values in (("input", x), ("target", y)):
-        if not np.all((values >= 0) & (values <= 1)):
+        if not (
+            minimum_reduce(values, None, None, None, False, 1) >= 0 and maximum_reduce(values, None, None, None, False, 0) <= 1
+        ):
             raise RuntimeError(f"all elements of {what} should be between 0 and 1")
     factors = _factors("binary_cross_entropy", "weight", weight, x.shape)
     with quiet():

@@ -10,10 +10,13 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.reducing import check_reduction
 from tapegrad.ops import elementwise
+from tapegrad.ops.exponential_shares import SUM_START, numpys_loops
 from tapegrad.ops.flat_places import Places
+from tapegrad.ops.namespaces import PLAIN
 from tapegrad.ops.normalisation import log_softmax
 from tapegrad.ops.reductions import add_reduce
 from tapegrad.recording.structural import Context, Structural, apply
@@ -26,6 +29,8 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 contiguous: Any = np.ascontiguousarray
 
+_FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
+_STARTS = np.array([SUM_START, SUM_START])
 _CLASSES = (np.dtype(np.int64), np.dtype(np.uint8))  # dtypes of targets
 
 
@@ -71,7 +76,11 @@ def nll_loss(
     tensor(2.5000)
     """
     check_reduction(reduction)
-    found = _chosen(input, target, weight, ignore_index)
+    chosen = _operands(input, target, weight)
+    loops = numpys_loops() if reduction != "none" and chosen.wide.dtype is _FLOAT64 and 0 < chosen.numbers.size <= SMALL else 0
+    if loops:
+        return _summed(input, chosen, ignore_index, reduction == "mean", loops)
+    found = _chosen(chosen, ignore_index)
     losses, factors = found.losses, found.factors
     result: Any = losses
     token = enter(IGNORING)
@@ -81,7 +90,7 @@ def nll_loss(
             result, factors = add_reduce(losses, None) / total, factors / -total
         elif reduction == "sum":
             result = add_reduce(losses, None)
-        elif found.single:
+        elif chosen.single:
             result = losses[0]
     finally:
         leave(token)
@@ -93,16 +102,42 @@ def nll_loss(
     return apply(_NLL if data.ndim <= 2 else _NLL_2D, (input,), value, None, kept)
 
 
+def _summed(input: Tensor, chosen: _Operands, ignored: int, is_mean: bool, loops: int) -> Tensor:
+    """The sum or the mean in one call."""
+    shape, wide = chosen.numbers.shape, chosen.wide
+    result, losses, factors, at = _STARTS.copy(), np.empty(shape), np.empty(shape), np.empty(chosen.numbers.size, np.int64)
+    made = id(result), id(losses), id(factors), id(at)
+    wrong = ARRAY_KERNELS.sum_of_classes(*made, *chosen.words(), ignored, loops, 1 if is_mean else 0)
+    if wrong >= 0:
+        raise IndexError(f"Target {chosen.numbers.flat[wrong]} is out of bounds.")
+    value = result[0].item()
+    return apply(_NLL if wide.ndim == 2 else _NLL_2D, (input,), value, None, (make(at, 0), make(factors, 0)))
+
+
+class _Operands(NamedTuple):
+    """Values as compiled loops take them, with a batch; targets, factors of the classes, and whether there was no batch."""
+
+    wide: Array
+    numbers: Array
+    scale: Array | None
+    single: bool
+
+    def words(self) -> tuple[int, int, int, int, int]:
+        """What the loops are given."""
+        shape = self.wide.shape
+        inner = 1 if len(shape) == 2 else math.prod(shape[2:])
+        return id(self.wide), id(self.numbers), 0 if self.scale is None else id(self.scale), shape[1], inner
+
+
 class _Chosen(NamedTuple):
     """What the targets choose: negative values times factors, the factors, and the places of the values; -1 of what is ignored."""
 
     losses: Array
     factors: Array
     at: Array
-    single: bool  # whether there is no batch
 
 
-def _chosen(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> _Chosen:
+def _operands(input: Tensor, target: Tensor, weight: Tensor | None) -> _Operands:
     for what, tensor in (("input", input), ("target", target)):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"nll_loss(): argument '{what}' must be Tensor, not {type(tensor).__name__}")
@@ -119,17 +154,27 @@ def _chosen(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: 
         if data.itemsize > 2 and data.flags.c_contiguous
         else contiguous(data, np.float32 if data.itemsize == 2 else data.dtype)
     )
-    numbers, scale = contiguous(classes, np.int64), None if weight is None else contiguous(array_of(weight), wide.dtype)
-    losses, factors, at = np.empty(classes.shape, wide.dtype), np.empty(classes.shape, wide.dtype), np.empty(classes.size, np.int64)
-    operands = id(losses), id(factors), id(at), id(wide), id(numbers), 0 if scale is None else id(scale)
-    wrong = ARRAY_KERNELS.choose_classes(*operands, data.shape[1], math.prod(data.shape[2:]), ignore_index)
+    numbers = classes if classes.dtype is _INT64 and classes.flags.c_contiguous else contiguous(classes, np.int64)
+    return _Operands(wide, numbers, None if weight is None else contiguous(array_of(weight), wide.dtype), single)
+
+
+def _chosen(chosen: _Operands, ignored: int) -> _Chosen:
+    shape, dtype = chosen.numbers.shape, chosen.wide.dtype
+    losses, factors, at = np.empty(shape, dtype), np.empty(shape, dtype), np.empty(chosen.numbers.size, np.int64)
+    wrong = ARRAY_KERNELS.choose_classes(id(losses), id(factors), id(at), *chosen.words(), ignored)
     if wrong >= 0:
-        raise IndexError(f"Target {numbers.flat[wrong]} is out of bounds.")
-    return _Chosen(losses, factors, at, single)
+        raise IndexError(f"Target {chosen.numbers.flat[wrong]} is out of bounds.")
+    return _Chosen(losses, factors, at)
 
 
 def _nll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     places, factors = ctx.extra
+    if ctx.on is PLAIN and type(g._data) is float:
+        values, at = array_of(factors), array_of(places)
+        if values.dtype is _FLOAT64 and values.flags.c_contiguous and values.size == at.size:
+            result = np.empty(ctx.shapes[0])
+            ARRAY_KERNELS.spread_to_classes(id(result), id(values), id(at), g._data)
+            return (make(result, 0),)
     if type(g._data) is float and array_of(factors).ndim:
         g = ctx.on.reshape(g, (1,) * array_of(factors).ndim)  # stretching is compiled, a number and an array are not: 3 µs for 20
     shares = elementwise._mul0(g, factors)
@@ -270,15 +315,15 @@ def _smoothed(
     logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float, along: int
 ) -> Tensor:
     """The loss against the target classes, and in part against equal probabilities of all classes: a weighted sum of `logs`."""
-    found = _chosen(logs, target, weight, ignore_index)
+    found = _chosen(_operands(logs, target, weight), ignore_index)
     data = array_of(logs)
     dtype, kept = found.losses.dtype, found.at >= 0
     every: Any = -smoothing / data.shape[along]
     if weight is not None:
         every = every * array_of(_along(weight, data.shape, along))
-    counted = kept.reshape(array_of(target).shape if data.ndim > 1 else ())
+    factors = np.empty(data.shape, dtype)
     with quiet():
-        factors = np.array(np.broadcast_to(np.where(np.expand_dims(counted, along), every, 0.0), data.shape), dtype, order="C")
+        factors[...] = np.where(kept.reshape((*data.shape[:along], 1, *data.shape[along + 1 :])), every, 0.0)
         factors.reshape(-1)[found.at[kept]] -= (1.0 - smoothing) * found.factors.reshape(-1)[kept]
         if reduction == "mean":
             factors /= add_reduce(found.factors, None)

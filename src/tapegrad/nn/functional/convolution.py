@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.dimensions import in_dimensions
@@ -15,6 +17,7 @@ from tapegrad.tensors.tensor import Tensor, array_of
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
 Numbers = int | tuple[int, ...]
+_FLOAT64 = np.dtype(np.float64)
 
 
 def _conv(
@@ -211,6 +214,10 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = in_dimensions(
 
 def _check_ranks(name: str, rank: int, input: Any, weight: Any, bias: Any) -> bool:
     """Whether there is a batch dimension."""
+    if isinstance(input, Tensor) and isinstance(weight, Tensor) and (bias is None or isinstance(bias, Tensor)):
+        x, w = array_of(input), array_of(weight)
+        if x.ndim == w.ndim == rank + 2 and x.size and w.size:
+            return True
     for what, tensor in (("input", input), ("weight", weight)) + ((("bias", bias),) if bias is not None else ()):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name}(): argument '{what}' must be Tensor, not {type(tensor).__name__}")
@@ -251,6 +258,8 @@ def _check(shape: Sizes, bias: Sizes | None, groups: int, transposed: bool) -> N
 
 def _check_dtypes(name: str, input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     own = array_of(input).dtype
+    if own is _FLOAT64 and array_of(weight).dtype is own and (bias is None or array_of(bias).dtype is own):
+        return
     for what, tensor in (("weight", weight), ("bias", bias)):
         if tensor is not None and array_of(tensor).dtype != own:
             raise RuntimeError(

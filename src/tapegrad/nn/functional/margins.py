@@ -9,10 +9,12 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.reducing import check_reduction, reduced
 from tapegrad.nn.functional.similarity import cosine_similarity, pairwise_distance
 from tapegrad.ops import elementwise
+from tapegrad.ops.exponential_shares import SUM_START, numpys_loops
 from tapegrad.ops.flat_places import Places, accumulating, along, increased_at, take_at
 from tapegrad.ops.reductions import add_reduce
 from tapegrad.recording.structural import Context, Structural, apply
@@ -62,8 +64,13 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 def _choose(target: Tensor, same: Tensor, apart: Tensor) -> Tensor:
     """`same` where the target is 1, `apart` where it is -1, zero elsewhere."""
     signs = array_of(target)
-    zero = wrap(np.zeros((), array_of(same).dtype))
+    zero = _zero_of(same)
     return elementwise.where(wrap(signs == 1), same, zero) + elementwise.where(wrap(signs == -1), apart, zero)
+
+
+def _zero_of(x: Tensor) -> Tensor:
+    """Zero in the dtype of a tensor."""
+    return wrap(0.0 if array_of(x).dtype == _FLOAT64 else np.zeros((), array_of(x).dtype))
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
@@ -78,7 +85,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
     reduction : {"mean", "sum", "none"}
     """
     signs = array_of(target)
-    zero = wrap(np.zeros((), array_of(input).dtype))
+    zero = _zero_of(input)
     losses = elementwise.where(wrap(signs == 1), zero, (margin - input).relu()) + elementwise.where(wrap(signs == -1), zero, input)
     return reduced(losses, reduction)
 
@@ -196,6 +203,18 @@ def multi_margin_loss(
             f"multi_margin_loss: target out of range: the classes are 0 to {count - 1}, got {classes[:, 0].tolist()}"
         )
     check_reduction(reduction)
+    loops = numpys_loops() if scores.dtype is _FLOAT64 and 0 < scores.size <= SMALL else 0
+    if loops and (weight is None or array_of(weight).dtype is _FLOAT64):
+        losses, slopes, parts, result = np.empty(samples), np.empty((samples, count)), np.empty((samples, count)), np.empty(())
+        shares = slopes if p == 1 else np.empty((samples, count))
+        numbers = np.array([margin, 1.0 / (count * (samples if reduction == "mean" else 1)), SUM_START])
+        factors = None if weight is None else np.ascontiguousarray(array_of(weight))
+        targets = np.ascontiguousarray(classes)
+        words = id(targets), 0 if factors is None else id(factors), id(numbers), loops, p
+        ARRAY_KERNELS.margins_of_targets(id(result), id(losses), id(slopes), id(shares), id(parts), id(scores), *words)
+        value = result.item() if reduction != "none" else losses if wanted else losses[0].item()
+        kept = (make(slopes, 0),) if p == 1 else (make(slopes, 0), make(shares, 0), make(chosen.at, 0))
+        return apply(_MULTI_MARGIN[p - 1], (input,), value, (margin, scores.shape), kept)
     token = enter(IGNORING)
     try:
         nothing, share = _NOTHING[scores.dtype], 1.0 / (count * (max(samples, 1) if reduction == "mean" else 1))
@@ -221,6 +240,7 @@ def multi_margin_loss(
     return apply(_MULTI_MARGIN[p - 1], (input,), result, (margin, scores.shape), kept)
 
 
+_FLOAT64 = np.dtype(np.float64)
 _NOTHING: dict[Any, Any] = {np.dtype(dtype): np.zeros(1, dtype) for dtype in (np.float32, np.float64)}
 
 

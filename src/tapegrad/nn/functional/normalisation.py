@@ -16,8 +16,9 @@ from tapegrad.nn.functional.standardising import Layout, Moments, fixed_moments,
 from tapegrad.ops.joining import cat
 from tapegrad.ops.reductions import mean
 from tapegrad.ops.transposing import transpose
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import no_grad
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
@@ -269,16 +270,25 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     if math.prod(shape) == 0:
         return input
     along = transpose(input.square().reshape(shape[0], shape[1], -1), 1, 2)
-    around = along.new_zeros(*along.shape[:2], size // 2), along.new_zeros(*along.shape[:2], (size - 1) // 2)
+    places = shape[0], math.prod(shape[2:])
+    around = _zeros_like(along, (*places, size // 2)), _zeros_like(along, (*places, (size - 1) // 2))
     means = transpose(avg_pool1d(cat([around[0], along, around[1]], 2), size, 1), 1, 2).reshape(shape)
     return input / (means * alpha + k) ** beta
 
 
+def _zeros_like(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Zeros in a tensor's dtype."""
+    zeros: Tensor = x.new_zeros(*shape) if TAPE.tracers else make(np.zeros(shape, array_of(x).dtype), 0)
+    return zeros
+
+
 def _running(mean: Tensor, variance: Tensor, layout: Layout) -> Moments:
     """Running values of the channels as moments of all groups."""
-    repeats = layout.inner[1]
-    means, variances = (np.tile(array_of(t).reshape(-1), repeats).astype(np.float64) for t in (mean, variance))
-    return fixed_moments(means, variances, layout)
+    repeats, found = layout.inner[1], []
+    for t in (mean, variance):
+        values = np.array(array_of(t).reshape(-1), np.float64)
+        found.append(values if repeats == 1 else np.tile(values, repeats))
+    return fixed_moments(found[0], found[1], layout)
 
 
 def _move(running_mean: Tensor | None, running_var: Tensor | None, momentum: float, found: Moments, layout: Layout) -> None:
@@ -328,5 +338,6 @@ def _check_dtypes(name: str, input: Tensor, *others: Tensor | None) -> None:
     dtype = array_of(input).dtype
     if dtype.kind != "f":
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(dtype)}'; convert to a floating point dtype")
-    if any(other is not None and array_of(other).dtype != dtype for other in others):
-        raise RuntimeError(f"{name}: mixed dtype (CPU): all inputs must share same datatype, that of input is {dtype}")
+    for other in others:
+        if other is not None and array_of(other).dtype != dtype:
+            raise RuntimeError(f"{name}: mixed dtype (CPU): all inputs must share same datatype, that of input is {dtype}")

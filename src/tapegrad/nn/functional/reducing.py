@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.exponential_shares import total_of_few
 from tapegrad.ops.reductions import add_reduce
 from tapegrad.tensors.tensor import Tensor
 
@@ -31,6 +32,10 @@ def reduced_values(losses: np.ndarray[Any, Any], reduction: str) -> tuple[Any, f
     check_reduction(reduction)
     if reduction == "none":
         return losses, 1.0
+    total: Any
+    total = total_of_few(losses)
+    if total is not None:
+        return (total, 1.0) if reduction == "sum" else (total / losses.size, 1.0 / losses.size)
     total = add_reduce(losses, None)
     if reduction == "sum":
         return total, 1.0

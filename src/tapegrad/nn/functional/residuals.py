@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.nn.functional.reducing import check_reduction, reduced, reduced_values
-from tapegrad.ops.residuals import HUBER, SMOOTH, SQUARE, large_losses
+from tapegrad.ops.residuals import HUBER, SMOOTH, SQUARE, losses_by_loop
 from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.primal_values import choose
 from tapegrad.recording.structural import Context, Structural, apply
@@ -154,7 +154,7 @@ def _loss(
         return reduced(losses * weight, reduction) if op is _HUBER else _weighted(losses, weight, reduction)
     data, other = array_of(input), array_of(target)
     with quiet():
-        found = large_losses(data, other, _KINDS[op.name], parameter)
+        found = losses_by_loop(data, other, _KINDS[op.name], parameter)
         if found is None:
             residuals = data - other
             found = np.asarray(values(residuals)).astype(residuals.dtype, copy=False)

@@ -33,7 +33,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     >>> tg.nn.functional.cosine_similarity(tg.tensor([[1.0, 0.0]]), tg.tensor([[1.0, 1.0]]))
     tensor([0.7071])
     """
-    dtype = common_dtype((array_of(x1), array_of(x2)))
+    a, b = array_of(x1), array_of(x2)
+    if a.shape == b.shape and a.dtype == b.dtype:
+        return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
+    dtype = common_dtype((a, b))
     x1, x2 = cast(x1, dtype), cast(x2, dtype)
     a, b = array_of(x1), array_of(x2)
     check_broadcast(a, b)

@@ -20,6 +20,7 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 __all__ = ["Windows", "columns", "computed", "fold", "parts", "places_of", "sliding"]
 
 Array = np.ndarray[Any, Any]
+_FLOAT64 = np.dtype(np.float64)
 
 # Elements of the columns that are made at a time: they stay in the cache and bound the memory.
 _AT_A_TIME = 1 << 19
@@ -62,9 +63,21 @@ def sliding(extents: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes, befor
     return Windows(extents, kernel, stride, dilation, before, places, taps, math.prod(places), identical)
 
 
-@lru_cache(maxsize=256)
+_kept: dict[tuple[int, int, int, bool], tuple[Windows, Array]] = {}  # by what is quicker to look up than all sizes
+
+
 def _words(windows: Windows, batch: int, channels: int, joined: bool) -> Array:
     """What the compiled loops read (`engine/window_columns.py`)."""
+    key = id(windows), batch, channels, joined
+    found = _kept.get(key)
+    if found is None or found[0] is not windows:
+        if len(_kept) >= 256:
+            _kept.clear()
+        found = _kept[key] = windows, _new_words(windows, batch, channels, joined)
+    return found[1]
+
+
+def _new_words(windows: Windows, batch: int, channels: int, joined: bool) -> Array:
     unused = 3 - len(windows.kernel)
     ones, zeros = (1,) * unused, (0,) * unused
     words = [*ones, *windows.extents, *ones, *windows.places, *ones, *windows.kernel, *ones, *windows.stride]
@@ -132,8 +145,13 @@ def fold(pieces: Array, windows: Windows) -> Array:
     return result
 
 
-def computed(*arrays: Array) -> list[Array]:
+def computed(*arrays: Array) -> Sequence[Array]:
     """The operands as the compiled loops take them."""
+    for a in arrays:
+        if a.dtype is not _FLOAT64 or not a.flags.c_contiguous:
+            break
+    else:
+        return arrays
     kind, wide = arrays[0].dtype.kind, arrays[0].dtype.itemsize
     dtype = np.int64 if kind != "f" else np.float32 if wide == 2 else arrays[0].dtype
     return [np.ascontiguousarray(array, dtype) for array in arrays]

@@ -15,6 +15,7 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.ops import elementwise
+from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.structural import Context, Structural, apply, one_by_one
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, make
@@ -23,6 +24,7 @@ __all__ = ["Layout", "Moments", "layout_of", "moments", "operation", "scaled", "
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
+_FLOAT64 = np.dtype(np.float64)
 contiguous: Any = np.ascontiguousarray
 
 
@@ -90,12 +92,16 @@ def fixed_moments(means: Array, variances: Array, layout: Layout) -> Moments:
 
 def _wide(data: Array) -> Array:
     """As the compiled loops take it."""
+    if data.dtype is _FLOAT64 and data.flags.c_contiguous:
+        return data
     return contiguous(data, np.float32 if data.dtype.itemsize == 2 else data.dtype)
 
 
 def _operand(t: Tensor, dtype: Any, size: int) -> Array:
     """A saved value as the compiled loops take it; it may come back in another dtype or shape from a hook."""
-    array: Array = contiguous(array_of(t), dtype)
+    array = array_of(t)
+    if array.dtype is not dtype or not array.flags.c_contiguous:
+        array = contiguous(array, dtype)
     if array.size != size:
         raise ShapeError(f"a saved tensor of {size} elements was given back with {array.size}, of shape {list(array.shape)}")
     return array
@@ -138,34 +144,37 @@ def _found(ctx: Context) -> Moments:
 
 
 def _standardised_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return _affine_vjp(g, ctx, lambda x, w: _projected(g, x, w, ctx.attrs[0], _found(ctx)))
+    return _affine_vjp(g, ctx, lambda x, w, found: _projected(g, x, w, ctx.attrs[0], found, ctx.on is PLAIN))
 
 
 def _affine_vjp(g: Tensor, ctx: Context, to_x: Any, fixed: bool = False) -> Sequence[Tensor | None]:
     """Cotangents of x, weight and bias, given how that of x comes about."""
-    on = ctx.on
+    on, found = ctx.on, _found(ctx)
     layout, weighted, biased = ctx.attrs
     cotangents: list[Tensor | None] = [None] * len(ctx.needs)
     if ctx.needs[0]:
-        cotangents[0] = to_x(ctx.inputs[0], ctx.inputs[1] if weighted else None)
+        cotangents[0] = to_x(ctx.inputs[0], ctx.inputs[1] if weighted else None, found)
     if weighted and ctx.needs[1]:
         x = ctx.inputs[0]
         assert x is not None
-        cotangents[1] = on.reshape(_slopes(g, x, layout, _found(ctx), fixed), ctx.shapes[1])
+        cotangents[1] = on.reshape(_slopes(g, x, layout, found, fixed, on is PLAIN), ctx.shapes[1])
     if biased and ctx.needs[-1]:
         cotangents[-1] = on.reshape(on.sum_to(on.reshape(g, layout.inner), layout.scales), ctx.shapes[-1])
     return tuple(cotangents)
 
 
-def _projected(g: Tensor, x: Tensor, w: Tensor | None, layout: Layout, found: Moments) -> Tensor:
+def _projected(g: Tensor, x: Tensor, w: Tensor | None, layout: Layout, found: Moments, is_plain: bool = False) -> Tensor:
     """The cotangent of the elements: `g` times the weight, less its mean and its part along the standardised elements, scaled."""
-    given = contiguous(array_of(g))
+    given = array_of(g)
+    given = given if given.flags.c_contiguous else contiguous(given)
     data = _operand(x, given.dtype, given.size)
     weight = None if w is None else _operand(w, given.dtype, layout.scales[0] * layout.scales[1])
     result, sums = np.empty(array_of(x).shape, data.dtype), np.empty(2 * layout.groups)
     at = 0 if weight is None else id(weight)
     words = id(found.means), id(found.factors), id(sums), id(layout.words)
     ARRAY_KERNELS.project_groups(id(result), id(given), id(data), at, *words)
+    if is_plain:
+        return make(result, 0)
     return apply(_PROJECT, (g, x) if w is None else (g, x, w), result, layout, _kept(found))
 
 
@@ -203,13 +212,16 @@ def _bent(c: Tensor, x: Tensor, h: Tensor, q: Tensor, ctx: Context) -> Tensor:
     return -s * (u * on.mean(c * r, OVER, True) + on.mean(u * h, OVER, True) * q + on.mean(u * c, OVER, True) * r)
 
 
-def _slopes(g: Tensor, x: Tensor, layout: Layout, found: Moments, fixed: bool) -> Tensor:
+def _slopes(g: Tensor, x: Tensor, layout: Layout, found: Moments, fixed: bool, is_plain: bool = False) -> Tensor:
     """The cotangents of the weights, flattened."""
-    given = contiguous(array_of(g))
+    given = array_of(g)
+    given = given if given.flags.c_contiguous else contiguous(given)
     data = _operand(x, given.dtype, given.size)
     result = np.empty(layout.scales[0] * layout.scales[1])
     words = id(found.means), id(found.factors), id(layout.words)
     ARRAY_KERNELS.slopes_of_weights(id(result), id(given), id(data), *words)
+    if is_plain and data.dtype is _FLOAT64:
+        return make(result, 0)
     with quiet():
         return apply(_SLOPES, (g, x), result.astype(data.dtype, copy=False), (layout, fixed), _kept(found))
 
@@ -232,13 +244,16 @@ def scaled(op: Structural, x: Tensor, found: Moments, weight: Tensor | None, bia
     return apply(op, inputs, _affine(array_of(x), weight, bias, found, layout), attrs, _kept(found))
 
 
-def _scaled_again(g: Tensor, found: Moments, w: Tensor | None, layout: Layout) -> Tensor:
+def _scaled_again(g: Tensor, found: Moments, w: Tensor | None, layout: Layout, is_plain: bool = False) -> Tensor:
     """`g` times the factors and the weight."""
-    return scaled(_FIXED, g, found._replace(means=np.zeros(layout.groups)), w, None, layout)
+    around_zero = found._replace(means=np.zeros(layout.groups))
+    if is_plain:
+        return make(_affine(array_of(g), w, None, around_zero, layout), 0)
+    return scaled(_FIXED, g, around_zero, w, None, layout)
 
 
 def _scaled_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return _affine_vjp(g, ctx, lambda _, w: _scaled_again(g, _found(ctx), w, ctx.attrs[0]), fixed=True)
+    return _affine_vjp(g, ctx, lambda _, w, found: _scaled_again(g, found, w, ctx.attrs[0], ctx.on is PLAIN), fixed=True)
 
 
 def operation(name: str) -> tuple[Structural, Structural]:

@@ -17,8 +17,9 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.nn.functional.sliding import Windows, columns, computed, fold, parts
+from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.structural import Context, InBlocks, Structural, apply, one_by_one
-from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["Geometry", "convolve", "correlate", "spread"]
 
@@ -61,15 +62,30 @@ def correlate(x: Tensor, y: Tensor, geometry: Geometry) -> Tensor:
 
 def _convolve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     x, w = ctx.inputs[:2]
-    x_bar = spread(g, w, None, ctx.attrs) if ctx.needs[0] else None
-    w_bar = correlate(x, g, ctx.attrs) if ctx.needs[1] else None
+    if ctx.on is PLAIN:
+        x_bar, w_bar = _in_plain_pass(_spread, (g, w), _correlated, (x, g), ctx)
+    else:
+        x_bar = spread(g, w, None, ctx.attrs) if ctx.needs[0] else None
+        w_bar = correlate(x, g, ctx.attrs) if ctx.needs[1] else None
     return x_bar, w_bar, *_bias_bar(g, ctx)
+
+
+def _in_plain_pass(to_first: Any, first: Any, to_weight: Any, second: Any, ctx: Context) -> tuple[Tensor | None, Tensor | None]:
+    """Both cotangents where nothing is recorded."""
+    found: list[Tensor | None] = []
+    with quiet():
+        for need, form, operands in ((ctx.needs[0], to_first, first), (ctx.needs[1], to_weight, second)):
+            found.append(make(form(array_of(operands[0]), array_of(operands[1]), ctx.attrs), 0) if need else None)
+    return found[0], found[1]
 
 
 def _spread_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     y, w = ctx.inputs[:2]
-    y_bar = convolve(g, w, None, ctx.attrs) if ctx.needs[0] else None
-    w_bar = correlate(g, y, ctx.attrs) if ctx.needs[1] else None
+    if ctx.on is PLAIN:
+        y_bar, w_bar = _in_plain_pass(_convolved, (g, w), _correlated, (g, y), ctx)
+    else:
+        y_bar = convolve(g, w, None, ctx.attrs) if ctx.needs[0] else None
+        w_bar = correlate(g, y, ctx.attrs) if ctx.needs[1] else None
     return y_bar, w_bar, *_bias_bar(g, ctx)
 
 
@@ -83,7 +99,7 @@ def _correlate_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 def _bias_bar(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if len(ctx.needs) == 2:
         return ()
-    return (g.sum((0, *range(2, array_of(g).ndim))) if ctx.needs[2] else None,)
+    return (ctx.on.sum(g, (0, *range(2, array_of(g).ndim))) if ctx.needs[2] else None,)
 
 
 def _linear(form: Any) -> tuple[InBlocks, ...]:
@@ -129,7 +145,8 @@ def _convolved(x: Array, w: Array, geometry: Geometry) -> Array:
         if groups > 1:
             piece = piece.reshape(len(piece), groups, inside, windows.total)
         np.matmul(matrices, piece, result[part].reshape(*piece.shape[:-2], rows, windows.total))
-    return result.reshape(shape).astype(dtype, copy=False)
+    result = result.reshape(shape)
+    return result if result.dtype is dtype else result.astype(dtype, copy=False)
 
 
 def _spread(y: Array, w: Array, geometry: Geometry) -> Array:
@@ -148,7 +165,7 @@ def _spread(y: Array, w: Array, geometry: Geometry) -> Array:
         result = pieces[0]
     else:
         result = np.concatenate(pieces) if pieces else np.zeros((0, channels, *windows.extents), y.dtype)
-    return result.astype(dtype, copy=False)
+    return result if result.dtype is dtype else result.astype(dtype, copy=False)
 
 
 def _correlated(x: Array, y: Array, geometry: Geometry) -> Array:
@@ -163,8 +180,8 @@ def _correlated(x: Array, y: Array, geometry: Geometry) -> Array:
             piece = piece.reshape(groups, inside, count * windows.total)
         product = np.matmul(_by_group(y[part], groups), piece.swapaxes(-1, -2))
         total = product if total is None else total + product
-    result = np.zeros(shape, x.dtype) if total is None else total
-    return result.reshape(shape).astype(dtype, copy=False)
+    result = (np.zeros(shape, x.dtype) if total is None else total).reshape(shape)
+    return result if result.dtype is dtype else result.astype(dtype, copy=False)
 
 
 def _by_group(y: Array, groups: int) -> Array:
