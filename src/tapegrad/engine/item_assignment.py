@@ -47,6 +47,7 @@ from tapegrad.engine.written_targets import (
     is_operand,
     is_target,
     next_count,
+    slices_row,
     views_that_follow,
 )
 
@@ -76,7 +77,7 @@ def part_rows(tape, base, data, part, name, value, payload, way, x_handle, y_han
     before = gather_row(tape, name, x_handle, data, part) if x_handle > 0 else -1
     slot = hosted_row(tape, tape.copy_operation, payload, 2, before, given, part)
     first = slot_of(tape, handle_of(tape, base)) if handle_of(tape, base) > 0 else -1
-    last = hosted_row(tape, tape.slices_operation, way, 2, first, slot, data_of(tape, base))
+    last = slices_row(tape, way, first, slot, data_of(tape, base), part)
     if go_on_from(tape, base, last):
         return True
     abandon(tape, last)

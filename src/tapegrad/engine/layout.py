@@ -66,12 +66,13 @@ APPLY, APPLY_FORM, PRODUCT, PRODUCT_FORM, PRODUCT_OPERATIONS, PLAIN_OPERATION, P
 NUMBER_CLASS, DOT, ENTER, LEAVE, IGNORING, SWAPAXES, LAST_AXES, NO_TENSORS = 128, 129, 130, 131, 132, 133, 134, 135
 HOSTED_THUNKS, OUTPUTS, VIEW, MATMUL = 136, 137, 138, 139  # and views, and what multiplies batches
 REDUCED, SUMS_BY_ROWS = 140, 141  # and sums along dimensions; whether NumPy sums columns one row after the other
+SUM_ROOM = 142  # for a sum's operand whose elements are not side by side; 0 where NumPy sums those in another order
 # How rules that no loop of NumPy's computes have their values: the compiled form of operators of three operands, and room for the
 # blocks that go to loops of NumPy's and for numbers that are operands.
-OPERATE_THREE, VALUE_ROOM = 142, 143
-LENGTHS = 144  # room for the lengths of a new array
+OPERATE_THREE, VALUE_ROOM = 143, 144
+LENGTHS = 145  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
-HEADER_WORDS = OFFSETS + 37
+HEADER_WORDS = OFFSETS + 38
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of
 # the tape as an object, and of links to leaves.
 META_GRAD, META_LEFT, META_VERSION = 0, 1, 2
@@ -84,6 +85,13 @@ META_BASE, META_REPLAY, META_VIEWS, META_MADE_WITHOUT_GRAD, META_ONE_OF_MANY = 1
 OPERATION_PAYLOAD_CLASS, GIVEN_SLOT, MODES_ENABLED, TAPE_RECORDING_OFF = 24, 25, 26, 27
 META_LEAF, META_HOOKS, LINK_DATA, GIVEN_SWEEP = 28, 29, 30, 31
 META_RETAINED, VERSION_COUNT, VERSION_TIMES, TAPE_VERSIONS, META_OUTPUT_NR = 32, 33, 34, 35, 36
+OPERATION_MOVES = 37
+# How an input's elements come into the result of an operation that only moves them, four bits for each input: all unmoved; those at
+# places; added to zeros at places; all but those at places, or where a mask says so; put to places, of which the last of the same
+# counts; those of places that no later place is; one number, where a mask says so; all but those of a part, which the words behind
+# a record's lengths say as a map; put to such a part; none at all. One number may stand for all that is put, added or unmoved.
+UNMOVED, TAKEN_AT, ADDED_AT, ALL_BUT_AT, PUT_AT, LAST_TAKEN_AT, ALL_BUT_WHERE, PUT_WHERE = 1, 2, 3, 4, 5, 6, 7, 8
+ALL_BUT_PART, PUT_INTO_PART, NOT_AT_ALL = 9, 10, 11
 NO_ROW = 1 << 31  # higher than every slot
 GONE = -(1 << 31)  # an anchor whose row is gone
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
@@ -161,9 +169,9 @@ LEAF_WORDS = 8
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4
 ELEMENTWISE_STEP, MAP_STEP, FILL_BLOCK = 5, 6, 7
 SCALAR_RUN, OTHER_SCALARS, GIVE_OPERANDS, ADD_COTANGENTS, WALK = 8, 9, 10, 11, 12
-VALUE_BLOCK = 13
-FUNCTIONS_READY = 14  # whether the addresses of NumPy's loops are there, which come last
-KERNEL_COUNT = 15  # after them come the loops of each rule that is not among the common ones
+VALUE_BLOCK, MOVE_STEP = 13, 14
+FUNCTIONS_READY = 15  # whether the addresses of NumPy's loops are there, which come last
+KERNEL_COUNT = 16  # after them come the loops of each rule that is not among the common ones
 FREE_CAPACITY, STACK_CAPACITY = 256, 1024
 LARGEST_KEPT = 1 << 23  # words: working memory beyond 64 MB is given back after the pass
 BLOCK = 512

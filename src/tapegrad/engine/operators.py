@@ -48,6 +48,7 @@ from tapegrad.engine.objects import (
 )
 from tapegrad.engine.operator_results import computed, deliver_tensor, is_block, number_in, recording, same_shape
 from tapegrad.engine.record_structural import write_sum
+from tapegrad.engine.strided_sums import copy_in_memory_order, is_strided_block
 
 
 @inline
@@ -193,14 +194,16 @@ def sum_of(tape, x):
         return sum_of_number(tape, t, x, tracking)
     handle = registered_handle(tape, x, handle_of(tape, x)) if tracking > 0 else 0
     a = data_of(tape, x)
-    common = a != 0 and not is_float(tape, a) and is_block(tape, a) and array_size(a) > 0
+    common = a != 0 and not is_float(tape, a) and array_size(a) > 0
+    in_order = common and is_block(tape, a)
+    common = in_order or (common and tape.sum_room != 0 and is_strided_block(a))
     if not common or handle < 0 or (handle > 0 and tape.sums_ready == 0):
         release(t)
         return 0
     data = new_float(float_of(tape.sum_start))
     if data != 0:
-        place = data + OBJECT
-        call_loop(tape.sum_loop, tape.sum_loop_data, array_size(a), place, 0, array_data(a), 8, place, 0, 1)
+        place, source = data + OBJECT, array_data(a) if in_order else copy_in_memory_order(tape, a)
+        call_loop(tape.sum_loop, tape.sum_loop_data, array_size(a), place, 0, source, 8, place, 0, 1)
         if handle > 0:
             handle = write_sum(tape, tape.sum_name, handle, a, -1, 1.0, data)
     return deliver_tensor(tape, t, data, handle)

@@ -267,6 +267,9 @@ def walk(tape, sweep, releases, given, cotangents):
             if kind == HOST:
                 if word & UNIFORM and target_size(tape, slot) <= LARGEST_BLOCK:  # of larger ones Python sees to it
                     spread(tape, sweep, slot)
+                if call4_word(sweep.kernels[MOVE_STEP], tape, sweep, slot, 0) != 0:
+                    slot -= 1
+                    continue
                 ready = given != 0 and call4_word(sweep.kernels[GIVE_OPERANDS], tape, sweep, slot, given) != 0
                 return VJP_DUE if ready else HOST_ROW
             record, kernels = record_of(tape, slot), sweep.kernels

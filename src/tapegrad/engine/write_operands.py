@@ -27,7 +27,7 @@ from tapegrad.engine.operator_results import number_in
 from tapegrad.engine.operators import float_from
 from tapegrad.engine.record_operation import describe_input, new_payload
 from tapegrad.engine.structs import doubles_at
-from tapegrad.engine.written_targets import base_of, count_write, follow, go_on_from, hosted_row, is_operand, is_target
+from tapegrad.engine.written_targets import base_of, count_write, follow, go_on_from, is_operand, is_target, slices_row
 
 
 @inline
@@ -125,7 +125,7 @@ def adopt_value(tape, t, base, slot, payload):
     if base == t:
         return go_on_from(tape, t, slot)
     handle, data = handle_of(tape, base), data_of(tape, base)
-    return go_on_from(tape, base, hosted_row(tape, tape.slices_operation, payload, 2, slot_of(tape, handle), slot, data))
+    return go_on_from(tape, base, slices_row(tape, payload, slot_of(tape, handle), slot, data, data_of(tape, t)))
 
 
 @inline

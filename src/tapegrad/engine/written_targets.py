@@ -255,15 +255,35 @@ def has_room_for(tape, views):
 
 
 @inline
-def hosted_row(tape, op, payload, count, x, y, result):
-    """Write the row of an operation that saves nothing, on rows `x` and `y` (-1: untracked); its slot. There is room."""
+def hosted_record(tape, op, payload, count, x, y, result, extra):
+    """Write the record of an operation that saves nothing, on rows `x` and `y` (-1: untracked), with words behind its lengths."""
     name = integer_value(attribute(tape, op, OPERATION_NUMBER))
-    start = begin_record(tape, name, count, result, payload, 0)
+    start = begin_record(tape, name, count, result, payload, extra)
     record = tape.side[start]
     put_operand(tape, record, 0, x, result, False)
     if count > 1:
         put_operand(tape, record, 1, y, result, False)
+    return start
+
+
+@inline
+def hosted_row(tape, op, payload, count, x, y, result):
+    """Write the row of an operation that saves nothing; its slot. There is room."""
+    start = hosted_record(tape, op, payload, count, x, y, result, 0)
     return write_row(tape, HOST | WIDE, start, -1, primal_of(tape, result))
+
+
+@inline
+def slices_row(tape, payload, x, y, data, part):
+    """Write the row of an array in which a part was written, and where that part is; its slot. There is room."""
+    rank, whole = array_rank(part), array_rank(data)
+    start = hosted_record(tape, tape.slices_operation, payload, 2, x, y, data, 2 + 2 * rank)
+    record, at = tape.side[start], ARGUMENTS + 4 + whole
+    record[at], record[at + 1] = rank, (array_data(part) - array_data(data)) // 8
+    for d in range(rank):
+        record[at + 2 + d] = array_dimensions(part)[d]
+        record[at + 2 + rank + d] = array_strides(part)[d] // 8
+    return write_row(tape, HOST | WIDE, start, -1, primal_of(tape, data))
 
 
 @inline

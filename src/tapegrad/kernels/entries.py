@@ -15,6 +15,7 @@ ENTRIES = [
     "array3",
     "view_row",
     "map_row",
+    "copy_row",
     "reduce_row",
     "join_row",
     "host_row",
@@ -29,6 +30,7 @@ ENTRIES = [
     "own_payload",
     "mark_overwritten",
     "mark_written",
+    "write_value",
     "move_written",
     "drop",
     "collect_rows",
@@ -76,6 +78,7 @@ KERNEL_WORDS = {
     "add_cotangents": at.ADD_COTANGENTS,
     "walk": at.WALK,
     "value_block": at.VALUE_BLOCK,
+    "move_step": at.MOVE_STEP,
 } | LOOPS
 
 # Entries under another name, where they need more kernels.
@@ -83,13 +86,14 @@ OTHER_NAMES = {"array_leaf_row": "leaf_row"}
 
 # Which kernels the sweep needs for rows that an entry records (or what the entry itself calls). Adjoints of arrays may be strided.
 STRIDED = ("gather_block", "scatter_block")
-HOSTED = ("give_operands", "add_cotangents", "deliver", "fill_block", *STRIDED)
+HOSTED = ("give_operands", "move_step", "add_cotangents", "deliver", "fill_block", *STRIDED)
 KERNELS_OF = {
     "array1": ("partial_block", "elementwise_step", *STRIDED),
     "array2": ("partial_block", "elementwise_step", *STRIDED),
     "array3": ("partial_block", "elementwise_step", *STRIDED),
     "view_row": ("map_step", *STRIDED),
     "map_row": ("map_step", *STRIDED),
+    "copy_row": ("map_step", *STRIDED),
     "reduce_row": ("map_step", *STRIDED),
     "join_row": ("map_step", *STRIDED),
     "host_row": HOSTED,

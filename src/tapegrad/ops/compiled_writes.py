@@ -20,7 +20,7 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Meta, Tensor
 from tapegrad.tensors.version_counters import VersionCounter
 
-__all__ = ["method_item_assignment", "method_of_rule", "method_of_whole"]
+__all__ = ["method_item_assignment", "method_of_rule", "method_of_whole", "prepare_writes"]
 
 Form = Callable[..., Any]
 WHOLE = {"zero_": at.WRITE_ZERO, "fill_": at.WRITE_FILL, "copy_": at.WRITE_COPY}
@@ -29,8 +29,11 @@ _forms = np.zeros(_ITEM + 2, np.int64)
 _is_ready = False
 
 
-def _prepare() -> None:
+def prepare_writes() -> None:
+    """Tell compiled code what it needs to know of writes."""
     global _is_ready
+    if _is_ready:
+        return
     header = TAPE.header
     prepare_views()
     for which, thing, slot in (
@@ -59,8 +62,7 @@ def _thunk(number: int) -> int:
 
 
 def _method(name: str, parameters: str, form: Form, thunk: int, place: int) -> Any:
-    if not _is_ready:
-        _prepare()
+    prepare_writes()
     if not _forms[place]:
         _forms[place] = keep(form)
     doc = f"{name}({parameters})\n--\n\n{form.__doc__ or ''}"
@@ -93,8 +95,7 @@ def method_item_assignment(owner: type, form: Form) -> Any:
     """The method ``__setitem__`` of tensors, or of arrays."""
 
     def make() -> Any:
-        if not _is_ready:
-            _prepare()
+        prepare_writes()
         _forms[_ITEM + (owner is not Tensor)] = keep(form)
         return descriptor("__setitem__", _thunk(at.WHOLE_WRITES), METH_FASTCALL, form.__doc__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tapegrad.ops.in_place_copies import put_into
 from tapegrad.ops.shaping import reshape
 from tapegrad.ops.views import view
 from tapegrad.recording.axes import axis
-from tapegrad.recording.strided_maps import strided_copy, strided_place
+from tapegrad.recording.mapped_copies import KEPT_MAPS, CopyMap, copied, placed
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
 __all__ = ["diag", "diag_embed", "diagflat", "diagonal", "diagonal_of_matrices"]
@@ -176,8 +177,13 @@ def diag(x: Tensor, diagonal: int = 0) -> Tensor:
         return diag_embed(x, diagonal)
     if data.ndim != 2:
         raise ShapeError(f"diag(): Supports 1D or 2D tensors. Got {data.ndim}D")
-    take = _Diagonal(diagonal, 0, 1)
-    return strided_copy(x, "DiagonalBackward0", take, take(data).shape)
+    return copied(x, (_taking if type(diagonal) is int else _taking.__wrapped__)(data.shape, diagonal))
+
+
+@lru_cache(KEPT_MAPS)
+def _taking(shape: tuple[int, ...], offset: int) -> CopyMap:
+    take = _Diagonal(offset, 0, 1)
+    return CopyMap("DiagonalBackward0", shape, take, take(np.empty(shape, np.int8)).shape)
 
 
 def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -209,14 +215,17 @@ def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Te
     tapegrad.Size([2, 2, 2])
     """
     data = array_of(x)
-    first, second = _plane(dim1, dim2, data.ndim + 1)
-    extents = list(data.shape[:-1])
-    for k in sorted((first, second)):
-        extents.insert(k, data.shape[-1] + abs(offset))
-    take = _Diagonal(offset, first, second)
-    result = np.zeros(extents, data.dtype)
-    take(result)[...] = data
-    return strided_place(x, "DiagEmbedBackward0", take, result)
+    plane = _plane(dim1, dim2, data.ndim + 1)
+    by = (_embedding if type(offset) is int else _embedding.__wrapped__)(data.shape, offset, plane)
+    return placed(x, by, np.zeros(by.shape, data.dtype))
+
+
+@lru_cache(KEPT_MAPS)
+def _embedding(shape: tuple[int, ...], offset: int, plane: tuple[int, int]) -> CopyMap:
+    extents = list(shape[:-1])
+    for k in sorted(plane):
+        extents.insert(k, shape[-1] + abs(offset))
+    return CopyMap("DiagEmbedBackward0", tuple(extents), _Diagonal(offset, *plane), tuple(extents))
 
 
 def diagflat(x: Tensor, offset: int = 0) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.arrays.memory_pool import large_empty
+from tapegrad.engine.layout import TAKEN_AT
 from tapegrad.ops import elementwise
 from tapegrad.ops.flat_places import Places, along, take_at, take_vjp
 from tapegrad.ops.namespaces import TENSORS
@@ -341,7 +342,7 @@ def to_the_picked(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 def choosing(name: str) -> Structural:
     """An operation that chooses elements along a dimension, under PyTorch's name for it."""
-    return Structural(name, ((),), to_the_picked, forward=_picked_again)
+    return Structural(name, ((),), to_the_picked, forward=_picked_again, moves=(TAKEN_AT,))
 
 
 def _picked_again(arrays: Sequence[Array], attrs: Any, *extra: Array) -> Array:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple  # which would compile annotations that are t
 import numpy as np
 
 from tapegrad.arrays import dtypes
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.arrays.sizes import expanded
+from tapegrad.engine.layout import ADDED_AT, ALL_BUT_AT, LAST_TAKEN_AT, PUT_AT, TAKEN_AT, UNMOVED
 from tapegrad.errors import ShapeError
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -95,7 +96,7 @@ def take_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 def taking(name: str) -> Structural:
     """An operation that takes elements, under PyTorch's name for it."""
-    return Structural(name, ((),), take_vjp, linear=(_taken_from_many,))
+    return Structural(name, ((),), take_vjp, linear=(_taken_from_many,), moves=(TAKEN_AT,))
 
 
 def add_at(g: Tensor, places: Places, shape: Shape) -> Tensor:
@@ -207,7 +208,8 @@ def without_leading_ones(shape: Shape) -> Shape:
 def putting(name: str) -> Structural:
     """An operation that puts values at places, under PyTorch's name for it."""
     linear = _without_the_places, _put_into_zeros
-    return Structural(name, ((),), _put_vjp, linear=linear, forward=_put_again, takes_stretched=True)
+    moves = ALL_BUT_AT, PUT_AT
+    return Structural(name, ((),), _put_vjp, linear=linear, forward=_put_again, takes_stretched=True, moves=moves)
 
 
 def _put_again(arrays: Sequence[Array], attrs: Any, at: Array) -> Array:
@@ -245,6 +247,14 @@ def increased_at(x: Tensor, places: Places, values: Tensor, op: Structural) -> T
     if terms.shape != places.shape:
         given, terms = terms, np.empty(places.shape, terms.dtype)
         terms[...] = given  # a fifth of the time of `broadcast_to`
+    if data.size <= SMALL and data.dtype is terms.dtype is dtypes.float64:
+        sums = sums_at(terms, places, data.shape)
+        token = enter(IGNORING)
+        try:
+            result = data + sums
+        finally:
+            leave(token)
+        return apply(op, (x, values), result, places[1:], (make(places.at, 0),))
     with quiet():
         if data.size > SMALL and data.dtype is terms.dtype is dtypes.float64 and are_all_different(places.at):
             result, terms = np.add(data, 0.0, out=large_empty(data.shape, data.dtype)), contiguous(terms)
@@ -279,7 +289,8 @@ def _increased_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 def accumulating(name: str) -> Structural:
     """An operation that adds values at places, under PyTorch's name for it."""
-    return Structural(name, ((),), _increased_vjp, linear=(_unchanged, _sums_of_many), takes_stretched=True)
+    linear, moves = (_unchanged, _sums_of_many), (UNMOVED, ADDED_AT)
+    return Structural(name, ((),), _increased_vjp, linear=linear, takes_stretched=True, moves=moves)
 
 
 # Many arrays stand interleaved: what was an element is a block of as many as there are arrays, and the places stay.
@@ -323,6 +334,6 @@ def _unchanged(x_dot: Array, ctx: Context, shape: Shape) -> Array:
 
 
 _TAKE = taking("IndexBackward0")
-_ADD = Structural("IndexAddBackward0", ((),), _add_vjp, linear=(_sums_of_many,))
+_ADD = Structural("IndexAddBackward0", ((),), _add_vjp, linear=(_sums_of_many,), moves=(ADDED_AT,))
 PUT = putting("IndexPutBackward0")
-_TAKE_LAST = Structural("IndexBackward0", ((),), _take_last_vjp, linear=(_last_of_many,))
+_TAKE_LAST = Structural("IndexBackward0", ((),), _take_last_vjp, linear=(_last_of_many,), moves=(LAST_TAKEN_AT,))

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.dtypes import float32, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.ops import elementwise
-from tapegrad.ops.flat_places import Places, along, blocks, sums_at, take_at
+from tapegrad.ops.flat_places import Places, accumulating, along, blocks, sums_at, take_at
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.joining import cat
 from tapegrad.ops.reductions import is_normal
@@ -61,7 +61,8 @@ def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
     a, places, b = array_of(x), array_of(index), array_of(src)
     position = axis(dim, a.ndim)
     _check(x, places, src, reduce, "scatter_reduce")
-    if places.size and {max(t.ndim, 1) for t in (places, b)} != {max(a.ndim, 1)}:
+    is_usual = places.size and places.shape == a.shape == b.shape and a.ndim
+    if not is_usual and places.size and {max(t.ndim, 1) for t in (places, b)} != {max(a.ndim, 1)}:
         raise ShapeError("Index tensor must have the same number of dimensions as self tensor, and as src tensor")
     if not a.ndim:
         row = scatter_reduce(reshape(x, (1,)), 0, reshape(index, (-1,)), reshape(src, (-1,)), reduce, include_self=include_self)
@@ -69,7 +70,7 @@ def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
     if not places.size:
         places, src = places.reshape((0,) * a.ndim), nothing_of(src, a.ndim)
         b = array_of(src)
-    fits = all(n <= m for n, m in zip(places.shape, b.shape, strict=True))
+    fits = is_usual or all(n <= m for n, m in zip(places.shape, b.shape, strict=True))
     if not fits or any(n > m for k, (n, m) in enumerate(zip(places.shape, a.shape, strict=True)) if k != position):
         raise ShapeError(
             f"Expected index {list(places.shape)} to be smaller than self {list(a.shape)} apart from dimension {dim} and to be "
@@ -166,23 +167,34 @@ def _reduced(ops: dict[str, Structural], x: Tensor, places: Places, src: Tensor,
     if reduce == "mean" and dtype.kind == "b":
         raise NotImplementedError("means of bools are not implemented; convert the tensors to a number's dtype")
     a = array_of(x)
-    wide = np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize == 2 else dtype
+    wide = float32 if dtype.kind == "f" and dtype.itemsize == 2 else dtype
     result, own, counts = np.array(a, wide, order="C"), None, None
-    if reduce == "mean" or not include_self:
+    if not include_self:
+        _put_one(result, places, _neutral(reduce, wide))
+        own = np.ones(a.shape, dtype)
+        _put_one(own, places, 0)
+    if reduce == "mean":
         touched = np.bincount(places.at, minlength=a.size // max(places.inner, 1))
-        if not include_self:
-            result.reshape(-1, max(places.inner, 1))[places.at] = _neutral(reduce, wide)
-            own = _over_blocks(touched == 0, places.inner, a.shape).astype(dtype)
-        if reduce == "mean":
-            counts = _over_blocks(np.maximum(touched + 1 if include_self else touched, 1), places.inner, a.shape).astype(dtype)
+        counts = _over_blocks(np.maximum(touched + 1 if include_self else touched, 1), places.inner, a.shape).astype(dtype)
     with quiet():
-        _reduce_into(result, array_of(src).astype(wide, copy=False), places, reduce)
+        values = array_of(src)
+        _reduce_into(result, values if values.dtype is wide else values.astype(wide, copy=False), places, reduce)
         if counts is not None:
             if dtype.kind == "f":
                 result /= counts
             else:
                 result //= counts
-    return apply(ops[reduce], (x, src), result.astype(dtype, copy=False), _Groups(places, own, counts))
+    if wide is not dtype:
+        result = result.astype(dtype, copy=False)
+    if reduce == "sum" and own is None:
+        return apply(ops["sum of all"], (x, src), result, places[1:], (wrap(places.at),))
+    return apply(ops[reduce], (x, src), result, _Groups(places, own, counts))
+
+
+def _put_one(array: Array, places: Places, number: Any) -> None:
+    """Write one number to places of an array in C order."""
+    given = np.array(number, array.dtype)
+    ARRAY_KERNELS.put_elements(id(array), id(given), id(places.at), places.inner, 0)
 
 
 def _neutral(reduce: str, dtype: np.dtype[Any]) -> Any:
@@ -214,7 +226,7 @@ def _sum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     groups: _Groups = ctx.attrs
     if groups.counts is not None:
         g = g / wrap(groups.counts)
-    return _of_own(g, groups), take_at(g, groups.places) if ctx.needs[1] else None
+    return _of_own(g, groups), ctx.on.take_at(g, groups.places) if ctx.needs[1] else None
 
 
 def _of_own(g: Tensor, groups: _Groups) -> Tensor:
@@ -226,14 +238,27 @@ def _extreme_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """All elements that equal the one that was chosen get the same share."""
     groups: _Groups = ctx.attrs
     x, src, z = array_of(ctx.inputs[0]), array_of(ctx.inputs[1]), array_of(ctx.result)
-    at_source = array_of(take_at(wrap(z), groups.places))
+    share, share_of_source = map(wrap, _shares(x, src, z, groups))
+    x_bar = elementwise._mul0(g, share) if ctx.needs[0] else None
+    return x_bar, elementwise._mul0(ctx.on.take_at(g, groups.places), share_of_source) if ctx.needs[1] else None
+
+
+def _shares(x: Array, src: Array, z: Array, groups: _Groups) -> tuple[Array, Array]:
+    """What part of a result each element of `x` and of the source has, of an extreme one."""
+    places, own = groups.places, groups.own
+    if x.dtype.kind == "f" and x.dtype.itemsize >= 4:
+        x, src, z = (np.ascontiguousarray(t) for t in (x, src, z))
+        mine, theirs, counts = np.empty_like(x), np.empty_like(src), np.empty(x.shape)
+        own = np.empty(0, x.dtype) if own is None else own
+        ARRAY_KERNELS.share_extremes(id(x), id(src), id(z), id(places.at), places.inner, id(own), id(counts), id(mine), id(theirs))
+        return mine, theirs
+    at_source = array_of(take_at(wrap(z), places))
     mine, theirs = _is_chosen(x, z), _is_chosen(src, at_source)
-    if groups.own is not None:
-        mine &= groups.own != 0.0
-    count = mine + sums_at(theirs.astype(np.float64), groups.places, x.shape)
-    count_at_source = array_of(take_at(wrap(count), groups.places))
-    share, share_of_source = (wrap((c / n).astype(x.dtype, copy=False)) for c, n in ((mine, count), (theirs, count_at_source)))
-    return elementwise._mul0(g, share), elementwise._mul0(take_at(g, groups.places), share_of_source) if ctx.needs[1] else None
+    if own is not None:
+        mine &= own != 0.0
+    count = mine + sums_at(theirs.astype(np.float64), places, x.shape)
+    count_at_source = array_of(take_at(wrap(count), places))
+    return (mine / count).astype(x.dtype, copy=False), (theirs / count_at_source).astype(x.dtype, copy=False)
 
 
 def _is_chosen(values: Array, chosen: Array) -> Array:
@@ -251,11 +276,11 @@ def _prod_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if groups.own is not None:
         x = elementwise._mul0(x, wrap(groups.own)) + wrap(1.0 - groups.own)
     if is_normal(z._data):
-        others, others_of_source = z / x, take_at(z, places) / src
+        others, others_of_source = z / x, ctx.on.take_at(z, places) / src
     else:
         others, others_of_source = _products_of_others(x, src, places)
     x_bar = elementwise._mul0(_of_own(g, groups), others)
-    return x_bar, elementwise._mul0(take_at(g, places), others_of_source) if ctx.needs[1] else None
+    return x_bar, elementwise._mul0(ctx.on.take_at(g, places), others_of_source) if ctx.needs[1] else None
 
 
 def _products_of_others(x: Tensor, src: Tensor, places: Places) -> tuple[Tensor, Tensor]:
@@ -284,6 +309,7 @@ def _rows_for(name: str) -> dict[str, Structural]:
     nothing: Any = ((), ())
     return {
         "sum": Structural(name, nothing, _sum_vjp),
+        "sum of all": accumulating(name),
         "mean": Structural(name, nothing, _sum_vjp),
         "prod": Structural(name, every, _prod_vjp),
         "amax": Structural(name, every, _extreme_vjp),

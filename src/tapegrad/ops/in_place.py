@@ -12,6 +12,7 @@ from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.arrays.memory_pool import SMALL, pooled_copy
 from tapegrad.arrays.sizes import expanded, stretches_to
+from tapegrad.engine.layout import NOT_AT_ALL, UNMOVED
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import OPCODES, USES
 from tapegrad.ops.in_place_copies import is_written_directly, put_into
@@ -224,12 +225,14 @@ def _many_spread(many: Array, context: Context, shape: tuple[int, ...]) -> Array
 
 
 _SPREAD = (_many_overwritten, _many_spread)
-ZERO = Structural("ZeroBackward0", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1])
-FILL = Structural("FillBackward2", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1])
-FILL_TENSOR = Structural("FillBackward3", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ())), linear=_SPREAD)
+_MOVES = NOT_AT_ALL, UNMOVED
+ZERO = Structural("ZeroBackward0", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1], moves=_MOVES[:1])
+FILL = Structural("FillBackward2", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1], moves=_MOVES[:1])
+FILL_TENSOR = Structural("FillBackward3", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ())), linear=_SPREAD, moves=_MOVES)
 COPY = Structural(
-    "CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])), linear=_SPREAD, takes_stretched=True
-)
+    "CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])), linear=_SPREAD, takes_stretched=True,
+    moves=_MOVES,
+)  # fmt: skip
 
 
 def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.ndarray, repeats: bool = False) -> Tensor:

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays import dtypes
+from tapegrad.arrays.memory_pool import SMALL
+from tapegrad.deferred import look_up
+from tapegrad.engine.layout import OPERATE
 from tapegrad.ops.flat_places import PUT, Places, put_at, written_values
 from tapegrad.ops.overwriting import check_writable, fit, overwrite, take_row
 from tapegrad.recording.structural import Structural, apply, check_recordable
@@ -18,6 +21,7 @@ from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make
 __all__ = ["is_written_directly", "put_into", "write_result", "writes", "written_directly"]
 
 Array = np.ndarray[Any, Any]
+_ADDRESS = TAPE.address
 
 
 def writes(name: str, function: Callable[..., Tensor], into: Callable[..., Tensor] | None = None) -> Callable[..., Tensor]:
@@ -31,7 +35,7 @@ def writes(name: str, function: Callable[..., Tensor], into: Callable[..., Tenso
     """
 
     def write(t: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if into is not None and is_written_directly(t):
+        if into is not None and is_written_directly(t) and not _is_small(t):
             return into(t, *args, **kwargs)
         return write_result(t, function(t, *args, **kwargs))
 
@@ -42,6 +46,8 @@ def writes(name: str, function: Callable[..., Tensor], into: Callable[..., Tenso
 
 def write_result(t: Tensor, result: Tensor) -> Tensor:
     """Let a tensor have the value and the row of a result that nobody else has."""
+    if not TAPE.recording_off and not TAPE.tracers and _is_written(t, result):
+        return t
     tracked = result._row != 0
     z = result._data
     z = fit(t, z, dtypes.float64 if type(z) is float else z.dtype)
@@ -49,9 +55,28 @@ def write_result(t: Tensor, result: Tensor) -> Tensor:
     return overwrite(t, z, (lambda: take_row(result)) if tracked else None)
 
 
+_knows_views = False  # whether compiled code was told what it needs to know of views
+
+
+def _is_written(t: Tensor, result: Tensor) -> bool:
+    """`write_result` by compiled code, if that does it."""
+    global _knows_views
+    if not _knows_views:
+        if not TAPE.header[OPERATE]:
+            return False
+        look_up("ops.compiled_writes:prepare_writes")()
+        _knows_views = True
+    return bool(TAPE.write_value(_ADDRESS, id(t), id(result)))
+
+
 def is_written_directly(t: Tensor) -> bool:
     """Whether compiled code may write into a tensor's memory, which lies in C order."""
     return type(t._data) is not float and t._data.ndim > 0 and t._data.flags.c_contiguous and not TAPE.tracers
+
+
+def _is_small(t: Tensor) -> bool:
+    """Whether a tensor is small enough for its new value to be computed apart: compiled code does the rest."""
+    return t._data.size <= SMALL and t._data.dtype is dtypes.float64 and not TAPE.recording_off
 
 
 def written_directly(
@@ -73,7 +98,10 @@ def written_directly(
 
 def put_into(t: Tensor, places: Places, values: Tensor, op: Structural = PUT) -> Tensor:
     """`put_at` in place."""
-    if not is_written_directly(t):
+    directly = is_written_directly(t)
+    if directly and _is_small(t):
+        return write_result(t, put_at(t, places, values, op))
+    if not directly:
         by_index = type(t._data) is not float and t._data.ndim and places.inner == 1 and not TAPE.tracers
         if not by_index or not places.at.size or places.at.min() < 0:
             return write_result(t, put_at(t, places, values, op))

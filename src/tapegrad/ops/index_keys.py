@@ -17,6 +17,7 @@ __all__ = ["FULL", "Key", "explain", "parse"]
 Array = np.ndarray[Any, Any]
 
 FULL = slice(None)
+_LONG = np.dtype(np.int64)
 _PLAIN = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
@@ -110,6 +111,8 @@ def _index(part: Any) -> Any:
         if TAPE.tracers:
             left(part)
         array = array_of(part)
+        if array.dtype is _LONG and array.ndim:  # most of them: comparing dtypes takes longer than all the rest
+            return array
         if array.dtype.kind == "f" or array.dtype in (np.int8, np.int16):
             raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {array.dtype}")
     elif isinstance(part, np.ndarray):

@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.dtypes import bool as mask_type
+from tapegrad.arrays.dtypes import int64, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.memory_pool import SMALL
+from tapegrad.engine.layout import ALL_BUT_AT, PUT_AT
 from tapegrad.ops.flat_places import (
     Places,
     blocks,
@@ -34,6 +38,7 @@ from tapegrad.ops.index_keys import FULL, Array, Key, explain, parse
 from tapegrad.ops.views import view
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.number_entries import NumberEntries, entry
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, make, wrap
 
@@ -80,8 +85,26 @@ def getitem(x: Tensor, key: Any) -> Tensor:
                 if type(x._meta) is NumberEntries and len(key) == data.ndim and {*map(type, key)} == {int}:
                     return entry(x, key)
                 return view(x, node, itemgetter((*key, Ellipsis)))
+        elif (kind is Tensor or kind is np.ndarray or kind is list) and not TAPE.tracers:
+            places = _places_of_one(array_of(key) if kind is Tensor else key, data.shape)
+            if places is not None:
+                return take_at(x, places)
     parsed = parse(key, () if type(data) is float else data.shape)
     return read(x, parsed.basic, parsed.node, parsed.advanced)
+
+
+def _places_of_one(index: Any, shape: Shape) -> Places | None:
+    """Where the elements stand that one index array, mask or list names along the first dimensions; None for any other key."""
+    if type(index) is list:
+        if {*map(type, index)} != {int} or not -shape[0] <= min(index) <= max(index) < shape[0]:
+            return None
+        index = np.array(index, int64)
+    if index.dtype is int64 and index.ndim:
+        places, wrong = blocks(index, shape, 0)
+        return places if wrong < 0 else None
+    if index.dtype is mask_type and index.ndim and index.shape == shape[: index.ndim]:
+        return blocks(np.flatnonzero(index), shape, 0, index.ndim)[0]
+    return None
 
 
 def _plain_node(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:
@@ -158,6 +181,9 @@ def _joined(numbers: Sequence[Array], advanced: Advanced, shape: Shape, position
         one = np.ascontiguousarray(one, np.int64)
         if ARRAY_KERNELS.add_index(id(index), id(one), extent, int(k == 0)) >= 0:
             raise explain(advanced, shape)
+    if position == 0:
+        rest = shape[len(numbers) :]
+        return Places(index.reshape(-1), math.prod(rest), (*index.shape, *rest))
     return blocks(index, shape, position, len(numbers))[0]
 
 
@@ -232,18 +258,32 @@ def _put_view(x: Tensor, basic: Advanced | None, node: str, value: Tensor, op: S
     target = result if basic is None else result[basic]
     with quiet():
         target[...] = fitting(array_of(value), target.shape)
-    return apply(op or _PUT_VIEW, (x, value), result, (basic, node))
+    extra = (make(_places_of_view(result.shape, basic), 0),) if result.size <= SMALL and (x._row or value._row) else ()
+    return apply(op or _PUT_VIEW, (x, value), result, (1, basic, node), extra)
+
+
+def _places_of_view(shape: Shape, basic: Advanced | None) -> Array:
+    """Where the elements of a view of a small array stand, for the plain pass."""
+    numbers = _numbers(shape)
+    return (numbers if basic is None else numbers[basic]).ravel()
+
+
+@lru_cache(256)
+def _numbers(shape: Shape) -> Array:
+    """The numbers of all elements, which nobody writes into."""
+    return np.arange(math.prod(shape)).reshape(shape)
 
 
 def _put_view_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    basic, node = ctx.attrs
+    _, basic, node = ctx.attrs
     x_bar = _put_view(g, basic, node, make(0.0, 0)) if ctx.needs[0] else None
     return x_bar, summed_to(read(g, basic, node, None), ctx.shapes[1], ctx.on) if ctx.needs[1] else None
 
 
 def placing(name: str) -> Structural:
     """An operation that writes into a view, under PyTorch's name for it."""
-    return Structural(name, ((),), _put_view_vjp, linear=(_without_the_view, _view_into_zeros), takes_stretched=True)
+    linear, moves = (_without_the_view, _view_into_zeros), (ALL_BUT_AT, PUT_AT)
+    return Structural(name, ((),), _put_view_vjp, linear=linear, takes_stretched=True, moves=moves)
 
 
 def _part_of_many(many: Array, basic: Advanced | None) -> Array:
@@ -253,14 +293,14 @@ def _part_of_many(many: Array, basic: Advanced | None) -> Array:
 
 def _without_the_view(x_dot: Array, ctx: Context, shape: Shape) -> Array:
     result = x_dot.copy()
-    _part_of_many(result, ctx.attrs[0])[...] = 0.0
+    _part_of_many(result, ctx.attrs[1])[...] = 0.0
     return result
 
 
 def _view_into_zeros(x_dot: Array, ctx: Context, shape: Shape) -> Array:
     count = x_dot.shape[-1]
     result = np.zeros((*shape, count))
-    _part_of_many(result, ctx.attrs[0])[...] = x_dot.reshape(*without_leading_ones(x_dot.shape[:-1]), count)
+    _part_of_many(result, ctx.attrs[1])[...] = x_dot.reshape(*without_leading_ones(x_dot.shape[:-1]), count)
     return result
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import quiet
-from tapegrad.engine.layout import CLOCK
+from tapegrad.engine.layout import ALL_BUT_PART, CLOCK, PUT_INTO_PART
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops.indexing import select_again
@@ -185,7 +185,10 @@ def _many_as_part(many: Array, context: Context, shape: tuple[int, ...]) -> Arra
     return whole
 
 
-COPY_SLICES = Structural("CopySlices", ((), ()), _copy_slices_vjp, linear=(_many_without_part, _many_as_part), takes_stretched=True)
+COPY_SLICES = Structural(
+    "CopySlices", ((), ()), _copy_slices_vjp, linear=(_many_without_part, _many_as_part), takes_stretched=True,
+    moves=(ALL_BUT_PART, PUT_INTO_PART),
+)  # fmt: skip
 
 
 def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:

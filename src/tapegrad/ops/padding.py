@@ -14,7 +14,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.ops.flat_places import Places, take_at, taking
 from tapegrad.ops.index_keys import FULL
 from tapegrad.ops.indexing import getitem
-from tapegrad.recording.strided_maps import strided_place
+from tapegrad.recording.mapped_copies import KEPT_MAPS, CopyMap, placed
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["pad"]
@@ -94,12 +94,18 @@ def _constant(x: Tensor, margins: Margins, value: float) -> Tensor:
         x = getitem(x, (*ahead, *kept))
         margins = [(max(before, 0), max(after, 0)) for before, after in margins]
     data = array_of(x)
-    inner = data.shape[len(ahead) :]
-    target = data.shape[: len(ahead)] + tuple(before + n + after for (before, after), n in zip(margins, inner, strict=True))
-    within: Any = (*ahead, *(slice(before, before + n) for (before, _), n in zip(margins, inner, strict=True)), Ellipsis)
-    result = np.full(target, value, data.dtype)
-    result[within] = data
-    return strided_place(x, "ConstantPadNdBackward0", lambda array: array[within], result)
+    by = _placing(data.shape, tuple(margins))
+    return placed(x, by, np.full(by.shape, value, data.dtype))
+
+
+@lru_cache(KEPT_MAPS)
+def _placing(shape: tuple[int, ...], margins: tuple[tuple[int, int], ...]) -> CopyMap:
+    """Where the elements of a tensor stand within its margins."""
+    count = len(shape) - len(margins)
+    inner = shape[count:]
+    target = shape[:count] + tuple(before + n + after for (before, after), n in zip(margins, inner, strict=True))
+    within: Any = (FULL,) * count + tuple(slice(before, before + n) for (before, _), n in zip(margins, inner, strict=True))
+    return CopyMap("ConstantPadNdBackward0", target, lambda array: array[(*within, Ellipsis)], target)
 
 
 def _by_index(x: Tensor, margins: Margins, mode: str) -> Tensor:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.arrays.sizes import is_one_number, sizes
+from tapegrad.engine.layout import LAST_TAKEN_AT
 from tapegrad.errors import ShapeError
+from tapegrad.ops.flat_places import Places, taken_at
 from tapegrad.recording.axes import axis
-from tapegrad.recording.strided_maps import strided_copy
+from tapegrad.recording.mapped_copies import KEPT_MAPS, CopyMap, copied
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
@@ -48,13 +53,17 @@ def flip(x: Tensor, *along: int | Sequence[int], dims: Sequence[int] | None = No
     tensor([[2., 1.],
             [4., 3.]])
     """
-    shape = array_of(x).shape
-    chosen = [axis(dim, len(shape)) for dim in sizes(along, "flip", dims)]
+    return copied(x, _flipping(array_of(x).shape, sizes(along, "flip", dims)))
+
+
+@lru_cache(KEPT_MAPS)
+def _flipping(shape: tuple[int, ...], dims: tuple[int, ...]) -> CopyMap:
+    chosen = [axis(dim, len(shape)) for dim in dims]
     for dim in chosen:
         if chosen.count(dim) > 1:
             raise ShapeError(f"dim {dim} appears multiple times in the list of dims")
     reverse = tuple(slice(None, None, -1) if k in chosen else slice(None) for k in range(len(shape)))
-    return strided_copy(x, "FlipBackward0", lambda array: array[(*reverse, Ellipsis)], shape)
+    return CopyMap("FlipBackward0", shape, lambda array: array[(*reverse, Ellipsis)], shape)
 
 
 def fliplr(x: Tensor) -> Tensor:
@@ -121,23 +130,39 @@ def roll(x: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | Non
 
 
 def _rolled(x: Tensor, places: tuple[int, ...], along: tuple[int, ...]) -> Tensor:
-    result = np.roll(array_of(x), places, along) if along else np.roll(array_of(x), places[0])
-    return apply(_ROLL, (x,), np.ascontiguousarray(result).reshape(result.shape), (places, along))
+    data = x._data
+    if type(data) is not float and 0 < data.size <= SMALL:
+        extra = _rolling(data.shape, places, along)
+        result = taken_at(data, Places(extra[0]._data, 1, data.shape))
+        return apply(_ROLL, (x,), result, (1, places, along), extra)
+    result = _rolled_array(array_of(x), places, along)
+    return apply(_ROLL, (x,), np.ascontiguousarray(result).reshape(result.shape), (1, places, along))
+
+
+def _rolled_array(array: Array, places: tuple[int, ...], along: tuple[int, ...]) -> Array:
+    return np.roll(array, places, along) if along else np.roll(array, places[0])
+
+
+@lru_cache(KEPT_MAPS)
+def _rolling(shape: tuple[int, ...], places: tuple[int, ...], along: tuple[int, ...]) -> tuple[Tensor]:
+    """Where the elements of a small tensor come from that is rolled."""
+    return (make(_rolled_array(np.arange(math.prod(shape)).reshape(shape), places, along).reshape(-1), 0),)
 
 
 def _roll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if g._row == 0 and is_one_number(array_of(g)):
         return (g,)
-    places, along = ctx.attrs
+    _, places, along = ctx.attrs
     return (_rolled(g, tuple(-n for n in places), along),)
 
 
 def _many_rolled(x_dot: Any, ctx: Context, shape: tuple[int, ...]) -> Any:
-    places, along = ctx.attrs
+    _, places, along = ctx.attrs
     return np.roll(x_dot, places, along) if along else np.roll(x_dot.reshape(-1, x_dot.shape[-1]), places[0], 0)
 
 
-_ROLL = Structural("RollBackward0", ((),), _roll_vjp, linear=(_many_rolled,), takes_stretched=True)
+# No place is named twice, so it makes no difference whether the last of the same counts.
+_ROLL = Structural("RollBackward0", ((),), _roll_vjp, linear=(_many_rolled,), takes_stretched=True, moves=(LAST_TAKEN_AT,))
 
 
 def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
@@ -177,9 +202,12 @@ def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     if plane[0] == plane[1]:
         raise ShapeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
 
-    quarters = operator.index(k)  # NumPy reduces k in place, which would write into a tensor
+    return copied(x, _turning(array_of(x).shape, operator.index(k) % 4, plane))
 
+
+@lru_cache(KEPT_MAPS)
+def _turning(shape: tuple[int, ...], quarters: int, plane: tuple[int, int]) -> CopyMap:
     def turned(array: Array) -> Array:
         return np.rot90(array, quarters, plane)
 
-    return strided_copy(x, "Rot90Backward0", turned, turned(array_of(x)).shape)
+    return CopyMap("Rot90Backward0", shape, turned, turned(np.empty(shape, np.int8)).shape)

@@ -101,8 +101,16 @@ def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 def _scattered(op: Structural, x: Tensor, dim: int, index: Tensor, src: Tensor, by_element: bool) -> Tensor:
     places = places_along(index, "scatter()")
-    shape = array_of(x).shape
+    data, values = array_of(x), array_of(src)
+    shape = data.shape
     position = axis(dim, len(shape))
+    is_usual = places.size and places.ndim == data.ndim == values.ndim and by_element and data.dtype is values.dtype
+    return (_put_along if is_usual and shape else _scattered_of_any)(op, x, position, places, src, by_element)
+
+
+def _scattered_of_any(op: Structural, x: Tensor, position: int, places: Array, src: Tensor, by_element: bool) -> Tensor:
+    """The same of operands whose ranks or dtypes may differ."""
+    shape = array_of(x).shape
     if by_element and array_of(src).dtype != array_of(x).dtype:
         raise RuntimeError(
             f"scatter(): Expected self.dtype to be equal to src.dtype, got {type_name(array_of(x).dtype)} and "
@@ -121,8 +129,14 @@ def _scattered(op: Structural, x: Tensor, dim: int, index: Tensor, src: Tensor, 
         # a 0-d tensor counts as one of size one
         row = reshape(src, (-1,)) if by_element else src
         return reshape(_scattered(op, reshape(x, (-1,)), 0, wrap(places.reshape(-1)), row, by_element), shape)
+    return _put_along(op, x, position, places, src, by_element)
+
+
+def _put_along(op: Structural, x: Tensor, position: int, places: Array, src: Tensor, by_element: bool) -> Tensor:
+    """The same of operands of one rank."""
+    shape = array_of(x).shape
     limits = array_of(src).shape if by_element else places.shape
-    if any(
+    if not places.shape == limits == shape and any(
         n > m or (n > extent and k != position) for k, (n, m, extent) in enumerate(zip(places.shape, limits, shape, strict=True))
     ):
         also = f" and to be no larger size than src {list(limits)}" if by_element else ""
@@ -270,14 +284,14 @@ def _check_scattered(x: Tensor, mask: Tensor, source: Tensor) -> None:
 
 def _scattered_where(shape: tuple[int, ...], mask: Tensor, source: Tensor) -> tuple[Places, Tensor, Structural]:
     """What `masked_scatter` writes into a tensor of this shape, and where."""
-    chosen = stretched(array_of(mask), shape)
-    count = int(np.count_nonzero(chosen))
+    at = np.flatnonzero(stretched(array_of(mask), shape))
+    count = at.size
     if count > array_of(source).size:
         raise RuntimeError(f"Number of elements of source < number of ones in mask: {array_of(source).size} < {count}")
     values = _flat(source)
     if count < array_of(values).size:
         values = getitem(values, slice(0, count))
-    return Places(np.flatnonzero(chosen), 1, (count,)), values, _MASKED_SCATTER
+    return Places(at, 1, (count,)), values, _MASKED_SCATTER
 
 
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:

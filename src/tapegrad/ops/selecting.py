@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.dtypes import int64, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.engine.layout import ALL_BUT_WHERE, PUT_WHERE
 from tapegrad.errors import ShapeError
 from tapegrad.ops.flat_places import Places, add_at, along, blocks, take_at, taking
 from tapegrad.ops.in_place_copies import write_result, written_directly
@@ -106,7 +107,7 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
     if not shape or not places.ndim:
         # a 0-d tensor counts as one of size one
         return reshape(gather(reshape(x, (array_of(x).size,)), 0, wrap(places.reshape(-1))), places.shape)
-    for k, wanted in enumerate(places.shape):
+    for k, wanted in enumerate(() if places.shape == shape else places.shape):
         if wanted > shape[k] and k != position:
             raise ShapeError(
                 f"Size does not match at dimension {k} expected index {list(places.shape)} to be no larger than self "
@@ -143,7 +144,7 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
     places = places_along(indices, "take_along_dim()")
     if dim is None:
         return gather(reshape(x, (-1,)), 0, wrap(places.reshape(-1)))
-    if array_of(indices).dtype != np.int64:
+    if array_of(indices).dtype is not int64 and array_of(indices).dtype != int64:
         raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {type_name(array_of(indices).dtype)}")
     shape = array_of(x).shape
     if places.ndim != len(shape):
@@ -154,7 +155,10 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
     position = axis(dim, len(shape))
     if shape and shape[position]:
         places = places % shape[position]
-    common = list(common_shape(_without(shape, position), _without(places.shape, position)))
+    others, given = _without(shape, position), _without(places.shape, position)
+    if others == given and places.size and shape[position]:
+        return take_at(x, along(places, position, shape)[0], _GATHER)
+    common = list(common_shape(others, given))
     whole = (*common[:position], shape[position], *common[position:])
     there = stretched(places, (*common[:position], places.shape[position], *common[position:]))
     return gather(x if whole == shape else expand(x, whole), position, wrap(there))
@@ -186,7 +190,7 @@ def take(x: Tensor, index: Tensor) -> Tensor:
     tensor([1., 4.])
     """
     data = array_of(x)
-    if array_of(index).dtype != np.int64:
+    if array_of(index).dtype is not int64 and array_of(index).dtype != int64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_name(array_of(index).dtype)}")
     return take_at(x, flat_places(index, data.size), _TAKE)
 
@@ -257,7 +261,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
     with quiet():
         result = choose(chosen, array_of(number).astype(data.dtype), data)
     tracked = x.requires_grad or number.requires_grad
-    kept = wrap(np.array(stretched(chosen, common))) if tracked else None
+    kept = wrap(np.array(stretched(chosen, common), order="C")) if tracked else None
     extra = () if kept is None else (kept,)
     if isinstance(value, Tensor):
         return apply(_FILL_TENSOR, (x, number), result, None, extra)
@@ -269,7 +273,7 @@ def fill_into(t: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
     data, (chosen, number) = array_of(t), _filling(t, mask, value)
     if common_shape(data.shape, chosen.shape) != data.shape:
         return write_result(t, masked_fill(t, mask, value))  # which says what is wrong
-    kept = np.array(stretched(chosen, data.shape))
+    kept = np.array(stretched(chosen, data.shape), order="C")
     with quiet():
         given = array_of(number).astype(data.dtype)
     op, others = (_FILL_TENSOR, (number,)) if isinstance(value, Tensor) else (_FILL, ())
@@ -307,8 +311,10 @@ def _many_behind_the_mask(x_dot: Array, ctx: Context, shape: tuple[int, ...]) ->
     return np.where(array_of(ctx.extra[0])[..., None], x_dot, 0.0)
 
 
-_FILL = Structural("MaskedFillBackward0", ((),), _fill_vjp, linear=(_many_masked,))
-_FILL_TENSOR = Structural("MaskedFillBackward1", ((),), _fill_vjp, linear=(_many_masked, _many_behind_the_mask))
+_FILL = Structural("MaskedFillBackward0", ((),), _fill_vjp, linear=(_many_masked,), moves=(ALL_BUT_WHERE,))
+_FILL_TENSOR = Structural(
+    "MaskedFillBackward1", ((),), _fill_vjp, linear=(_many_masked, _many_behind_the_mask), moves=(ALL_BUT_WHERE, PUT_WHERE)
+)
 
 
 def places_along(index: Tensor, name: str) -> Array:
@@ -316,6 +322,8 @@ def places_along(index: Tensor, name: str) -> Array:
     if not isinstance(index, Tensor):
         raise TypeError(f"{name}: argument 'index' must be Tensor, not {type(index).__name__}; use tg.tensor(...)")
     places = array_of(index)
+    if places.dtype is int64:
+        return places
     if places.dtype not in (np.int32, np.int64):
         raise RuntimeError(f"{name}: Expected dtype int32 or int64 for index, got {type_name(places.dtype)}")
     return places.astype(np.int64, copy=False)

@@ -226,6 +226,8 @@ def squeeze(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 
 def dropping(shape: Shape, dim: int | Sequence[int] | None) -> _Squeeze:
     """The map of `squeeze`."""
+    if dim is None:
+        return _Squeeze(tuple([k for k, extent in enumerate(shape) if extent == 1]))
     chosen = () if isinstance(dim, (tuple, list)) and not dim else axes(dim, len(shape))
     return _Squeeze(tuple(k for k in chosen if k < len(shape) and shape[k] == 1))
 
@@ -314,7 +316,13 @@ class _Broadcast(_Reshape):
     __slots__ = ()
 
     def __call__(self, array: Array) -> Array:
-        result = np.broadcast_to(array, self.shape)
+        shape = self.shape
+        if array.flags.c_contiguous and array.size:  # a third of the time of NumPy's function
+            own, ahead = array.shape, (0,) * (len(shape) - array.ndim)
+            steps = tuple([0 if n == 1 else step for n, step in zip(own, array.strides, strict=True)])
+            if own == tuple([n if n == 1 else m for n, m in zip(own, shape[len(ahead) :], strict=True)]):
+                return np.ndarray(shape, array.dtype, array, 0, ahead + steps)
+        result = np.broadcast_to(array, shape)
         # Writes are refused where elements share memory, not because NumPy is careful.
         result.flags.writeable = array.flags.writeable
         return result

@@ -266,15 +266,18 @@ def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_of
     if any(n < 0 for n in shape):
         raise ShapeError(f"as_strided: sizes must be non-negative, got {list(shape)}")
     whole = x if x._meta is None or x._meta.base is None else x._meta.base
-    begin = _distance(promote(x), promote(whole))
+    begin = 0 if whole is x else _distance(promote(x), promote(whole))
     start = begin if storage_offset is None else operator.index(storage_offset)
     reach = 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
     if 0 in shape:
         start, reach = begin, 0  # no element is looked at, wherever it would be
     for source, offset in ((x, start - begin), (whole, start)):
-        order = _memory_order(promote(source))
-        if order is not None and offset >= 0 and offset + reach <= promote(source).size:
-            ordered = source if promote(source).flags.c_contiguous else permute(source, *order)
+        data = promote(source)
+        if offset < 0 or offset + reach > data.size:
+            continue
+        order = () if data.flags.c_contiguous else _memory_order(data)
+        if order is not None:
+            ordered = permute(source, *order) if order else source
             return view(ordered, "AsStridedBackward0", _Strided(shape, strides, offset))
     raise ShapeError(
         f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {start} are out of bounds for storage of "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.ops.selecting import index_select
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.axes import axis
-from tapegrad.recording.strided_maps import strided_copy
+from tapegrad.recording.mapped_copies import KEPT_MAPS, CopyMap, copied
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["repeat", "repeat_interleave", "tile"]
@@ -48,7 +49,11 @@ def repeat(x: Tensor, *times: int | Sequence[int], repeats: Sequence[int] | None
             [1., 2., 1., 2.]])
     """
     counts = sizes(times, "repeat", repeats)
-    shape = array_of(x).shape
+    return copied(x, _repeating(array_of(x).shape, counts))
+
+
+@lru_cache(KEPT_MAPS)
+def _repeating(shape: tuple[int, ...], counts: tuple[int, ...]) -> CopyMap:
     if len(counts) < len(shape):
         raise ShapeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: got "
@@ -60,7 +65,7 @@ def repeat(x: Tensor, *times: int | Sequence[int], repeats: Sequence[int] | None
         raise ShapeError(f"Trying to create tensor with negative dimension {min(target)}: {list(target)}; repeats are not negative")
     spread = tuple(extent for n in filled for extent in (1, n))
     wide = tuple(extent for n, count in zip(filled, counts, strict=True) for extent in (count, n))
-    return strided_copy(x, "RepeatBackward0", lambda array: np.broadcast_to(array.reshape(spread), wide), target)
+    return CopyMap("RepeatBackward0", shape, lambda array: np.broadcast_to(array.reshape(spread), wide), target)
 
 
 def tile(x: Tensor, *times: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
@@ -122,11 +127,17 @@ def repeat_interleave(
         return index_select(x, position, wrap(_repeated(array_of(repeats), shape[position], output_size)))
     if repeats < 0:
         raise ShapeError(f"Repeats must be non-negative, got {repeats}")
+    by = (_interleaving if type(repeats) is int else _interleaving.__wrapped__)(shape, position, repeats)
+    _check_size(by.shape[position], output_size)
+    return copied(x, by)
+
+
+@lru_cache(KEPT_MAPS)
+def _interleaving(shape: tuple[int, ...], position: int, repeats: int) -> CopyMap:
     target = (*shape[:position], shape[position] * repeats, *shape[position + 1 :])
-    _check_size(target[position], output_size)
     wide = (*shape[: position + 1], repeats, *shape[position + 1 :])
-    return strided_copy(
-        x, "RepeatInterleaveBackward0", lambda array: np.broadcast_to(np.expand_dims(array, position + 1), wide), target
+    return CopyMap(
+        "RepeatInterleaveBackward0", shape, lambda array: np.broadcast_to(np.expand_dims(array, position + 1), wide), target
     )
 
 

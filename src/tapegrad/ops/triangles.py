@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.arrays.sizes import is_one_number
+from tapegrad.engine.layout import ALL_BUT_WHERE
 from tapegrad.errors import ShapeError
 from tapegrad.ops.in_place_copies import written_directly
+from tapegrad.recording.mapped_copies import KEPT_MAPS
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
-from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["tril", "triu"]
 
@@ -81,12 +84,21 @@ def _triangle(op: Structural, upper: int, name: str, x: Tensor, diagonal: int) -
         source = np.ascontiguousarray(data)
         result = np.empty(data.shape, data.dtype)
     ARRAY_KERNELS.copy_triangles(id(result), id(source), *place, upper)
-    return apply(op, (x,), result, offset)
+    return apply(op, (x,), result, offset, _left_out(data.shape, place[-1], upper) if data.size <= SMALL else ())
 
 
 def _triangle_into(op: Structural, upper: int, name: str, t: Tensor, diagonal: int) -> Tensor:
     offset, *place = _place(name, t, diagonal)
-    return written_directly(t, op, (), offset, (), lambda data: ARRAY_KERNELS.copy_triangles(id(data), id(data), *place, upper))
+    extra = _left_out(t._data.shape, place[-1], upper) if t._data.size <= SMALL else ()
+    return written_directly(t, op, (), offset, extra, lambda data: ARRAY_KERNELS.copy_triangles(id(data), id(data), *place, upper))
+
+
+@lru_cache(KEPT_MAPS)
+def _left_out(shape: tuple[int, ...], offset: int, upper: int) -> tuple[Tensor]:
+    """Which elements of small matrices are not of a triangle."""
+    rows, columns = shape[-2:]
+    lower = np.tri(rows, columns, offset - upper, bool)
+    return (make(np.array(np.broadcast_to(lower if upper else ~lower, shape), order="C"), 0),)
 
 
 def _place(name: str, x: Tensor, diagonal: int) -> tuple[int, int, int, int]:
@@ -114,5 +126,5 @@ def _upper_of_many(x_dot: np.ndarray, ctx: Context, shape: tuple[int, ...]) -> n
     return np.where(np.tri(shape[-2], shape[-1], ctx.attrs - 1, bool)[..., None], 0.0, x_dot)
 
 
-_TRIL = Structural("TrilBackward0", ((),), _tril_vjp, linear=(_lower_of_many,), takes_stretched=True)
-_TRIU = Structural("TriuBackward0", ((),), _triu_vjp, linear=(_upper_of_many,), takes_stretched=True)
+_TRIL = Structural("TrilBackward0", ((),), _tril_vjp, linear=(_lower_of_many,), takes_stretched=True, moves=(ALL_BUT_WHERE,))
+_TRIU = Structural("TriuBackward0", ((),), _triu_vjp, linear=(_upper_of_many,), takes_stretched=True, moves=(ALL_BUT_WHERE,))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.memory_pool import SMALL
+from tapegrad.arrays.sizes import sizes
 from tapegrad.errors import ShapeError
 from tapegrad.ops.diagonals import diagonal_map
 from tapegrad.ops.flat_places import Places, put_at, putting
@@ -81,9 +85,20 @@ def as_strided_scatter(
     tensor([[1., 0.],
             [0., 1.]])
     """
+    data = x._data
+    if type(data) is not float and data.flags.c_contiguous and (x._meta is None or x._meta.base is None) and data.size <= SMALL:
+        steps = sizes((stride,), "as_strided")
+        start = 0 if storage_offset is None else operator.index(storage_offset)
+        return _replaced(_AS_STRIDED_SCATTER, x, src, _numbers_taken(data.size, sizes((size,), "as_strided"), steps, start))
     memory, begin = _numbers_in_memory(x)
     start = begin if storage_offset is None else storage_offset
     return _replaced(_AS_STRIDED_SCATTER, x, src, array_of(as_strided(wrap(memory), size, stride, start)))
+
+
+@lru_cache(256)
+def _numbers_taken(count: int, size: tuple[int, ...], stride: tuple[int, ...], start: int) -> Array:
+    """Which of so many numbers, one after the other, `as_strided` shows."""
+    return array_of(as_strided(wrap(np.arange(count)), size, stride, start)).copy()
 
 
 def _numbers_in_memory(x: Tensor) -> tuple[Array, int]:

@@ -287,10 +287,14 @@ def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ..
     node = _identity(x, name) if x._row and recording else x
     if node is not x:
         TAPE.number_output(TAPE.address, node._row, len(takes))
-    outputs = []
+    outputs, whole, tracked = [], promote(x), node is not x and node._row != 0
+    in_order, label = whole.flags.c_contiguous, TAPE.name_number(name)
     for number, take in enumerate(takes):
-        z = take(promote(x))
-        row = record_view(node, name, take, z) if node._row and node is not x else 0
+        z, row = take(whole), 0
+        if tracked and in_order:
+            row = TAPE.view_row(_ADDRESS, label, node._row, id(whole), id(whole), id(z), id(z))
+        if tracked and row <= 0:
+            row = record_view(node, name, take, z)
         t = make_like(x, z, row)
         outputs.append(t)
         if row > 0:

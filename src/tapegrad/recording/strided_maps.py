@@ -20,10 +20,12 @@ from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, make
 from tapegrad.tensors.tracers import computed
 
 __all__ = [
+    "geometry_of",
     "join",
     "piece",
     "pieces",
     "places_taken",
+    "record_map",
     "reduce_sum",
     "reshape_copy",
     "scattered",
@@ -81,10 +83,11 @@ def reduce_sum(x: Tensor, name: str, over: tuple[int, ...], scale: float, result
 
 def reshape_copy(x: Tensor, name: str, result: np.ndarray) -> Tensor:
     """Record a copy of `x` that has another shape but the same elements in C order."""
-    return _map(x, name, False, (result.size,), (1,), 0, 1.0, result)
+    return record_map(x, name, False, (result.size,), (1,), 0, 1.0, result)
 
 
-def _map(x: Tensor, name: str, scatters: bool, dims: Any, strides: Any, offset: int, scale: float, result: Any) -> Tensor:
+def record_map(x: Tensor, name: str, scatters: bool, dims: Any, strides: Any, offset: int, scale: float, result: Any) -> Tensor:
+    """Record ``result[i] = scale * x[offset + strides . i]``, or ``result[offset + strides . i] = scale * x[i]`` if it scatters."""
     value = as_result(result)
     if not (x._row and is_recording()):
         made = make(value, 0)
@@ -123,15 +126,15 @@ def strided_copy(x: Tensor, name: str, take: Callable[[Any], Any], shape: tuple[
     """
     data = array_of(x)
     result = np.array(take(data), order="C").reshape(shape)
-    return _map(x, name, False, *_geometry(data.shape, take), 1.0, result)
+    return record_map(x, name, False, *geometry_of(data.shape, take), 1.0, result)
 
 
 def strided_place(x: Tensor, name: str, take: Callable[[Any], Any], result: np.ndarray) -> Tensor:
     """Record that `x` was written to the strided view of `result` that `take` takes; the other elements are constants."""
-    return _map(x, name, True, *_geometry(result.shape, take), 1.0, result)
+    return record_map(x, name, True, *geometry_of(result.shape, take), 1.0, result)
 
 
-def _geometry(shape: tuple[int, ...], take: Callable[[Any], Any]) -> tuple[Any, Any, int]:
+def geometry_of(shape: tuple[int, ...], take: Callable[[Any], Any]) -> tuple[Any, Any, int]:
     """Dimensions, strides and offset, in elements in C order, of a view of an array of `shape`."""
     whole = np.empty(shape, np.int8)
     part = take(whole)
@@ -145,7 +148,7 @@ def places_taken(shape: tuple[int, ...], take: Callable[[Any], Any]) -> np.ndarr
     if size <= SMALL:
         taken: np.ndarray = take(np.arange(size).reshape(shape))
         return taken
-    dims, strides, offset = _geometry(shape, take)
+    dims, strides, offset = geometry_of(shape, take)
     if len(dims) == 1:
         return np.arange(offset, offset + dims[0] * strides[0], strides[0])
     at = np.full((1,) * len(dims), offset)
@@ -181,12 +184,12 @@ def strided_gather(
     flat = _dense(x)
     taken = strided(flat, dims, strides, offset)
     result = taken * flat.dtype.type(scale) if scale != 1.0 else taken.copy()
-    return _map(x, name, False, dims, strides, offset, scale, result.reshape(shape))
+    return record_map(x, name, False, dims, strides, offset, scale, result.reshape(shape))
 
 
 def piece(x: Tensor, start: int, value: np.ndarray, name: str) -> Tensor:
     """Record that neighbouring elements of `x`, from one on, were taken into `value`, which is contiguous."""
-    return _map(x, name, False, (value.size,), (1,), start, 1.0, value)
+    return record_map(x, name, False, (value.size,), (1,), start, 1.0, value)
 
 
 def pieces(x: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
@@ -203,7 +206,7 @@ def strided_scatter(
     x: Tensor, dims: Any, strides: Any, offset: int, scale: float, shape: Any, name: str = "ScatterBackward0"
 ) -> Tensor:
     """Transpose of `strided_gather`: ``z[offset + strides . i] += scale * x[i]`` into zeros of `shape`."""
-    return _map(x, name, True, dims, strides, offset, scale, scattered(_dense(x), dims, strides, offset, scale, shape))
+    return record_map(x, name, True, dims, strides, offset, scale, scattered(_dense(x), dims, strides, offset, scale, shape))
 
 
 def scattered(x: np.ndarray, dims: Any, strides: Any, offset: int, scale: float, shape: Any) -> np.ndarray:

@@ -102,11 +102,15 @@ class Structural:
         Of the payloads of its rows, if that is not `Payload`.
     takes_stretched : bool
         Whether the vjp may be given a large cotangent of equal numbers as one number that is stretched.
+    moves : sequence of int
+        Of an operation that only moves elements, how those of each input come into the result (`engine.layout`): then the plain
+        pass does in compiled code what the vjp says, where arrays are small. Places, or a mask, are saved besides the inputs, and
+        the attributes begin with the number of elements in a block.
     """
 
     __slots__ = (
-        "_forms", "_saved", "_uses", "forward", "joins", "linear", "name", "number", "payload_class", "takes_stretched", "uses",
-        "uses_at", "vjp",
+        "_forms", "_saved", "_uses", "forward", "joins", "linear", "moves", "name", "number", "payload_class", "takes_stretched",
+        "uses", "uses_at", "vjp",
     )  # fmt: skip
     packs: ClassVar[bool] = False  # whether pieces of its result that have its name are shown as outputs of its node
 
@@ -120,10 +124,11 @@ class Structural:
         forward: Callable[..., Any] | None = None,
         payload_class: type[Payload] | None = None,
         takes_stretched: bool = False,
+        moves: Sequence[int] = (),
     ) -> None:
         self.payload_class, self.takes_stretched = payload_class or Payload, takes_stretched
         self.name, self.uses, self.vjp, self.joins, self.linear, self.forward = name, uses, vjp, joins, linear, forward
-        self.number = TAPE.name_number(name)
+        self.number, self.moves = TAPE.name_number(name), sum(how << 4 * k for k, how in enumerate(moves))
         self._saved: dict[int, tuple[frozenset[int], bool]] = {}
         self._forms: dict[tuple[bool, ...], Forms] = {}
         # For compiled code: how many entries there are, and each as bits.

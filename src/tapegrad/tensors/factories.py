@@ -10,7 +10,7 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.arrays.sizes import Lengths, parse_size
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.nested_sequences import FLOATS_ONLY, array_from_nested
+from tapegrad.tensors.nested_sequences import array_from_nested, own_data
 from tapegrad.tensors.tensor import Meta, Tensor, array_of, make, wrap
 from tapegrad.tensors.tracers import current_tracer
 
@@ -113,9 +113,11 @@ def tensor(data: Any, dtype: object = None, requires_grad: bool = False, *, devi
     tensor([2.], requires_grad=True)
     """
     if dtype is None and device is None and type(requires_grad) is bool and not TAPE.tracers:
-        own = _own_doubles(data)
-        if own is not None:
-            return _leaf(own) if requires_grad else make(own, 0)
+        own = own_data(data)
+        if own is not None and not requires_grad:
+            return make(own, 0)
+        if own is not None and (type(own) is float or own.dtype is dtypes.float64):
+            return _leaf(own)
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(data, Tensor):
         from tapegrad.tensors.constant_warnings import warn_of_copy
@@ -125,18 +127,6 @@ def tensor(data: Any, dtype: object = None, requires_grad: bool = False, *, devi
     if source is None:
         return finish(array_from_nested(data, wanted), requires_grad, device)
     return finish(cast(source, wanted or source.dtype), requires_grad, device)
-
-
-def _own_doubles(data: Any) -> Any:
-    """What most tensors are made of, as data of their own: float64 numbers and arrays; None for anything else."""
-    kind = type(data)
-    if kind is float:
-        return data if dtypes.get_default_dtype() is dtypes.float64 else None
-    if kind is np.ndarray and data.dtype is dtypes.float64:
-        return data.copy() if data.ndim else data.item()
-    if kind is list and set(map(type, data)) == FLOATS_ONLY and dtypes.get_default_dtype() is dtypes.float64:
-        return np.array(data)
-    return None
 
 
 def _leaf(data: Any) -> Tensor:

@@ -1,6 +1,7 @@
 """Nested Python sequences as arrays: shape, element type, and PyTorch's complaints about both."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from tapegrad.arrays.dtypes import DType, promote_types
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["FLOATS_ONLY", "array_from_nested", "number_type"]
+__all__ = ["array_from_nested", "number_type", "own_data"]
 
 MAX_DIMENSIONS = 64  # NumPy's limit
 PLAIN, FLOATS_ONLY = frozenset({float, int, bool}), frozenset({float})
+LISTS_ONLY = frozenset({list})
+_DTYPES: dict[type, DType] = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool}
 
 
 def array_from_nested(data: Any, dtype: DType | None) -> np.ndarray:
@@ -56,6 +59,34 @@ def array_from_nested(data: Any, dtype: DType | None) -> np.ndarray:
         found = _promoted({_leaf_type(leaf) for leaf in flat})
         flat = [leaf.item() if isinstance(leaf, Tensor | np.ndarray | np.generic) else leaf for leaf in flat]
     return _converted(flat, found if dtype is None else dtype).reshape(shape)
+
+
+def own_data(data: Any) -> Any:
+    """What most tensors are made of, as data of their own: float64 numbers, arrays, lists of numbers; None for anything else."""
+    kind = type(data)
+    if kind is float:
+        return data if dtypes.get_default_dtype() is dtypes.float64 else None
+    if kind is np.ndarray:
+        dtype = data.dtype
+        if dtype is dtypes.float64:
+            return data.copy() if data.ndim else data.item()
+        return data.copy() if data.ndim and (dtype is dtypes.int64 or dtype is dtypes.bool) else None
+    if kind is not list:
+        return None
+    kinds, flat = set(map(type, data)), data
+    if kinds == LISTS_ONLY:
+        if len(set(map(len, data))) > 1:
+            return None
+        flat = list(chain.from_iterable(data))
+        kinds = set(map(type, flat))
+    if len(kinds) != 1 or (found := _DTYPES.get(kinds.pop())) is None:
+        return None
+    if found is dtypes.float64 and dtypes.get_default_dtype() is not found:
+        return None
+    try:
+        return np.array(data, found)
+    except OverflowError:  # an integer that is too large
+        return None
 
 
 def number_type(kind: type) -> DType:

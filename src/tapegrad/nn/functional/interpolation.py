@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 from tapegrad.arrays.dtypes import type_name
@@ -66,7 +67,25 @@ def interpolate(
     >>> F.interpolate(tg.tensor([[[1.0, 2.0, 4.0]]]), size=5, mode="linear", align_corners=True)
     tensor([[[1.0000, 1.5000, 2.0000, 3.0000, 4.0000]]])
     """
-    shape = array_of(input).shape
+    data = array_of(input)
+    switches = {type(align_corners), type(recompute_scale_factor), type(antialias)}
+    plan = _kept_plan if type(mode) is str and switches <= SWITCHES and _are_plain(size, scale_factor) else _plan
+    name, found = plan(data.shape, data.dtype, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
+    return resample(name, input, found) if name else AREA[len(data.shape) - 3](input, found)
+
+
+PLAIN, SWITCHES = frozenset({int, float, type(None)}), frozenset({bool, type(None)})
+
+
+def _are_plain(*given: Any) -> bool:
+    """Whether these are numbers and tuples of numbers, which stay what they are."""
+    return all(type(one) in PLAIN or (type(one) is tuple and {*map(type, one)} <= PLAIN) for one in given)
+
+
+def _plan(
+    shape: tuple[int, ...], dtype: Any, size: Any, scale_factor: Any, mode: str, align_corners: Any, recomputed: Any, antialias: Any
+) -> tuple[str, tuple[Any, ...]]:
+    """The name of the node and what the elements along each dimension are made of; without a name, sizes of means over areas."""
     rank = len(shape) - 2
     if mode in INTERPOLATING:
         align_corners = bool(align_corners)
@@ -76,9 +95,9 @@ def interpolate(
         )
     if antialias:
         raise NotImplementedError("interpolate: antialias=True is not covered; smooth the input before, by a convolution")
-    if recompute_scale_factor and size is not None:
+    if recomputed and size is not None:
         raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-    counts, factors = _counts(shape[2:], size, scale_factor, bool(recompute_scale_factor) or mode == "area")
+    counts, factors = _counts(shape[2:], size, scale_factor, bool(recomputed) or mode == "area")
     if mode not in (*INTERPOLATING, "nearest", "nearest-exact", "area") or not 1 <= rank <= 3:
         raise NotImplementedError(
             "Input Error: Only 3D, 4D and 5D input Tensors supported (got "
@@ -86,16 +105,18 @@ def interpolate(
         )
     if INTERPOLATING.get(mode, rank) != rank:
         raise NotImplementedError(f"Got {len(shape)}D input, but {mode} mode needs {INTERPOLATING[mode] + 2}D input")
-    dtype = array_of(input).dtype
     if dtype.kind != "f":
         raise NotImplementedError(f"\"interpolate\" not implemented for '{type_name(dtype)}'; convert to a floating point dtype")
     if mode == "area":
-        return AREA[rank - 1](input, tuple(counts))
+        return "", tuple(counts)
     if min((*counts, *shape[2:])) < 1 or not shape[1]:
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input {list(shape)} and output {counts}")
-    taps = [_taps(mode, *along, bool(align_corners)) for along in zip(shape[2:], counts, factors, strict=True)]
+    taps = tuple(_taps(mode, *along, bool(align_corners)) for along in zip(shape[2:], counts, factors, strict=True))
     name = mode.title().replace("-", "") + (f"{rank}D" if mode in ("nearest", "nearest-exact") else f"{INTERPOLATING[mode]}D")
-    return resample(f"Upsample{name}Backward0", input, taps)
+    return f"Upsample{name}Backward0", taps
+
+
+_kept_plan = lru_cache(maxsize=256)(_plan)
 
 
 def _taps(mode: str, extent: int, count: int, factor: float | None, align_corners: bool) -> Taps:

@@ -31,8 +31,15 @@ def largest(op: Structural, x: Tensor, geometry: Geometry, with_places: bool) ->
         least = -np.inf if data.dtype.kind == "f" else np.iinfo(data.dtype).min
         best = np.where(at < 0, least, best).astype(data.dtype)
     # The caller may write into the indices; the saved ones are others.
-    indices = wrap(np.where(at < 0, geometry.first_places(), at % max(math.prod(geometry.extents), 1))) if with_places else None
+    indices = wrap(_within(at, geometry)) if with_places else None
     return apply(op, (x,), best, (1, shape), (make(at.reshape(-1), 0),)), indices
+
+
+def _within(at: np.ndarray, geometry: Geometry) -> np.ndarray:
+    """Places in the flattened last dimensions; the first one of a window for those that are none."""
+    found: np.ndarray = at % max(math.prod(geometry.extents), 1)
+    outside = at < 0
+    return np.where(outside, geometry.first_places(), found) if outside.any() else found
 
 
 _COMPUTED = {"d": np.float64, "f": np.float32, "e": np.float32}  # what the largest is looked for in; integers in int64

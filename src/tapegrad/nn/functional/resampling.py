@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.ops.flat_places import blocks, sums_at
 from tapegrad.recording.structural import Context, Structural, apply, in_front
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -143,16 +144,16 @@ def _weights(taps: Taps, dtype: Any, behind: int) -> Array:
 
 
 def _resampled(x: Array, taps: tuple[Taps, ...]) -> Array:
-    with quiet():
-        for n, along in enumerate(taps):
-            axis = x.ndim - len(taps) + n
-            if along.weights is None:
-                x = x.take(along.places[:, 0], axis)
-                continue
-            if x.dtype == np.float64:
-                x = _by_loop(x, along, axis, len(along.places), False)
-                continue
-            behind = x.ndim - 1 - axis
+    for n, along in enumerate(taps):
+        axis = x.ndim - len(taps) + n
+        if along.weights is None:
+            x = x.take(along.places[:, 0], axis)
+            continue
+        if x.dtype == np.float64:
+            x = _by_loop(x, along, axis, len(along.places), False)
+            continue
+        behind = x.ndim - 1 - axis
+        with quiet():
             products = x.take(along.places, axis)
             products *= _weights(along, x.dtype, behind)
             columns: list[Any] = [(..., k, *(slice(None),) * behind) for k in range(along.places.shape[1])]
@@ -164,25 +165,30 @@ def _resampled(x: Array, taps: tuple[Taps, ...]) -> Array:
 
 def _by_loop(x: Array, along: Taps, axis: int, extent: int, transposed: bool) -> Array:
     """The weighted sums along one dimension, or the transposed map, of the same bits as below."""
-    assert along.weights is not None
+    weights = _ones(len(along.places)) if along.weights is None else along.weights
     shape = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
     result = (np.zeros if transposed else np.empty)(shape)
     if result.size:
         lines = math.prod(shape[:axis]), -1, math.prod(shape[axis + 1 :])
         z, x = result.reshape(lines), np.ascontiguousarray(x).reshape(lines)
-        ARRAY_KERNELS.apply_taps(id(z), id(x), id(along.places), id(along.weights), int(transposed))
+        ARRAY_KERNELS.apply_taps(id(z), id(x), id(along.places), id(weights), int(transposed))
     return result
 
 
+@functools.lru_cache(maxsize=256)
+def _ones(count: int) -> Array:
+    return np.ones((count, 1))
+
+
 def _transposed(g: Array, taps: tuple[Taps, ...], shape: tuple[int, ...]) -> Array:
-    with quiet():
-        for n in range(len(taps) - 1, -1, -1):
-            along, axis = taps[n], g.ndim - len(taps) + n
-            if along.weights is not None and g.dtype == np.float64:
-                g = _by_loop(g, along, axis, shape[axis], True)
-                continue
-            behind = g.ndim - 1 - axis
-            g = g[(..., None, *(slice(None),) * behind)]
+    for n in range(len(taps) - 1, -1, -1):
+        along, axis = taps[n], g.ndim - len(taps) + n
+        if g.dtype == np.float64 and (along.weights is not None or g.size <= SMALL):
+            g = _by_loop(g, along, axis, shape[axis], True)
+            continue
+        behind = g.ndim - 1 - axis
+        g = g[(..., None, *(slice(None),) * behind)]
+        with quiet():
             if along.weights is not None:
                 g = g * _weights(along, g.dtype, behind)
             whole = (*g.shape[:axis], shape[axis], *g.shape[axis + 2 :])

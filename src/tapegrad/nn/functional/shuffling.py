@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tapegrad.errors import ShapeError
 from tapegrad.ops.shaping import reshape
 from tapegrad.ops.transposing import permute
+from tapegrad.recording.mapped_copies import KEPT_MAPS, copied, rearrangement
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
+
+Shape = tuple[int, ...]
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
@@ -42,8 +47,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             f"input.size(-3)={channels} is not divisible by {r * r}"
         )
     n = len(batch)
-    apart = reshape(input, (*batch, channels // (r * r), r, r, height, width))
-    return reshape(permute(apart, (*range(n), n, n + 3, n + 1, n + 4, n + 2)), (*batch, channels // (r * r), height * r, width * r))
+    apart, target = (*batch, channels // (r * r), r, r, height, width), (*batch, channels // (r * r), height * r, width * r)
+    return _rearranged("PixelShuffleBackward0", input, apart, (*range(n), n, n + 3, n + 1, n + 4, n + 2), target)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -73,8 +78,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                 f"divisible by {r}"
             )
     n = len(batch)
-    apart = reshape(input, (*batch, channels, height // r, r, width // r, r))
-    return reshape(permute(apart, (*range(n), n, n + 2, n + 4, n + 1, n + 3)), (*batch, channels * r * r, height // r, width // r))
+    apart, target = (*batch, channels, height // r, r, width // r, r), (*batch, channels * r * r, height // r, width // r)
+    return _rearranged("PixelUnshuffleBackward0", input, apart, (*range(n), n, n + 2, n + 4, n + 1, n + 3), target)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -106,8 +111,20 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         raise ShapeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     if shape[1] % groups:
         raise ShapeError(f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups.")
-    apart = reshape(input, (shape[0], groups, shape[1] // groups, *shape[2:]))
-    return reshape(permute(apart, (0, 2, 1, *range(3, len(shape) + 1))), shape)
+    apart = shape[0], groups, shape[1] // groups, *shape[2:]
+    return _rearranged("ChannelShuffleBackward0", input, apart, (0, 2, 1, *range(3, len(shape) + 1)), shape)
+
+
+_kept_rearrangement = lru_cache(KEPT_MAPS)(rearrangement)
+
+
+def _rearranged(name: str, x: Tensor, apart: Shape, order: Shape, target: Shape) -> Tensor:
+    """A copy with dimensions taken apart, exchanged and put together, or a view where the elements stay in their places."""
+    if {*map(type, target)} == {int} == {*map(type, apart)}:
+        by = _kept_rearrangement(name, array_of(x).shape, apart, order, target)
+        if by is not None:
+            return copied(x, by)
+    return reshape(permute(reshape(x, apart), order), target)
 
 
 def _image(name: str, input: Tensor) -> tuple[int, ...]:
