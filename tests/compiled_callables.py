@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from compiled_case import Table
+from compiled_case import Later, Table
 from numba import literal_unroll, prange
 from numba.core import types
 
@@ -166,7 +166,7 @@ def methods_of_instances(x):
     )
 
 
-@TABLE.case(X, (Model(0.7), Model(0.5)))
+@TABLE.case(X, Later(lambda: (Model(0.7), Model(0.5))))
 def methods_of_instances_in_a_tuple(x, models):
     return models[0].copy(x[0]) * models[1].dot(x[1], x[2])
 

@@ -15,11 +15,22 @@ from numba.core.errors import NumbaExperimentalFeatureWarning, NumbaPendingDepre
 import tapegrad as tg
 
 
+class Later:
+    """An argument that is made when it is first asked for, since something is compiled for it."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.made = functools.cache(make)
+
+
 class Case(NamedTuple):
     """A compiled function and its arguments; the derivative is taken with respect to the first."""
 
     function: Any
-    args: tuple[Any, ...]
+    given: tuple[Any, ...]
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        return tuple(value.made() if isinstance(value, Later) else value for value in self.given)
 
     def __repr__(self) -> str:
         return str(self.function.py_func.__name__)

@@ -60,6 +60,10 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    gc.freeze()  # the interpreter looks through all that is left when it ends: three seconds of each process
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
     """Run a test with room for the compiler's recursion: without, a fifth of what Numba takes is asking for memory."""

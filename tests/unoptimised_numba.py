@@ -1,7 +1,7 @@
 """Compiled code without LLVM's optimiser, for tests that compile hundreds of functions and call each with a few numbers.
 
 Optimising and selecting instructions is a third of the time of such tests, and changes neither a bit of a result nor what is
-recorded. Of the rest, a quarter goes to three small things of Numba's, which are done here as they are there, but quicker:
+recorded. Of the rest, a third goes to small things of Numba's, which are done as they are there, but quicker (`quicker_numba`):
 `numba_is_quicker` is for tests that need the optimiser.
 
 Examples, whole optimisation scripts, tapes, kept derivatives and all of the stress suite are compiled as users have it.
@@ -17,11 +17,8 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import pytest
-from numba.core import ir
-from numba.core.base import BaseContext
 from numba.core.codegen import CPUCodeLibrary
-from numba.core.targetconfig import TargetConfig
-from numba.core.types.abstract import _TypeMetaclass
+from quicker_numba import patch_numba
 
 from tapegrad.compilation import jit
 from tapegrad.tape.tape import TAPE
@@ -70,64 +67,13 @@ def _as_users_have_it(compile_with: Any, compiled: Any) -> Any:
         return _cached(compile_with, compiled)
 
 
-@functools.cache
-def _holds_variables(kind: type) -> bool:
-    return issubclass(kind, (ir.Inst, list, tuple, dict))
-
-
-def _variables_in(self: Any, value: Any) -> list[ir.Var]:
-    """Of an instruction, in order."""
-    if isinstance(value, ir.Var):
-        return [value]
-    if isinstance(value, ir.Inst):
-        return value.list_vars()  # type: ignore[no-any-return]
-    found: list[ir.Var] = []
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
-        kind = type(item)
-        if kind is ir.Var:
-            found.append(item)
-        elif _holds_variables(kind):
-            found += _variables_in(self, item)
-    return found
-
-
-@functools.cache
-def _defaults(kind: Any) -> dict[str, Any]:
-    return {name: option.default for name, option in kind.options.items()}
-
-
-def _values_of_options(self: Any) -> dict[str, Any]:
-    return _defaults(type(self)) | self._values
-
-
-_refresh = BaseContext.refresh
-_known: dict[int, int] = {}
 _room = 5_000_000  # objects that may be left where they are: 1 GB
-
-
-def _registered(context: Any) -> int:
-    """How much was registered so far."""
-    registries = [*context._registries, *context.typing_context._registries]
-    return sum(len(items) for registry in registries for items in vars(registry).values() if isinstance(items, list))
-
-
-def _refreshed(self: Any) -> None:
-    """Where something was registered since: Numba looks whenever it makes an array, and has found nothing."""
-    place = id(self._registries)  # which the contexts of functions share with the one that they are copies of
-    if _known.get(place) != _registered(self):
-        _refresh(self)
-        _known[place] = _registered(self)
 
 
 @contextlib.contextmanager
 def _quicker() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ir.Inst, "_rec_list_vars", _variables_in)
-        patch.setattr(TargetConfig, "values", _values_of_options)
-        patch.setattr(BaseContext, "refresh", _refreshed)
-        for name in ("__instancecheck__", "__subclasscheck__"):  # Numba's types are abstract classes, but none registers others
-            patch.setattr(_TypeMetaclass, name, getattr(type, name))
-        patch.setattr(llvm.ffi.lib._lock, "_cblist", [])  # two events for every call of LLVM
+        patch_numba(patch.setattr)
         with _few_collections():
             yield patch
 

@@ -1,5 +1,6 @@
 """What importing loads, and the engine where it is compiled: Numba's cache of it in every state it can be in."""
 
+import functools
 import math
 import shutil
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 import forked_processes
 import fresh_processes
 import pytest
-from forked_processes import Forked, run
+from forked_processes import Forked
 from fresh_processes import PACKAGE
 
 from tapegrad.kernels import library
@@ -37,8 +38,12 @@ def kernel_files(cache: Path) -> list[Path]:
     return sorted(cache.rglob("tapegrad_kernels_*.py"))
 
 
+# Numba's own time is not what is looked at here.
+run = functools.partial(forked_processes.run, quicker=True)
+
+
 def start(settings: dict[str, str], code: str = GRADIENT) -> Forked:
-    return forked_processes.start(code, settings)
+    return forked_processes.start(code, settings, quicker=True)
 
 
 # Entries of the engine that are compiled in a moment: to see whether a cache is used, it need not hold more.

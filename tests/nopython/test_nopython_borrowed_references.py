@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python as runtime
 from numba.core.runtime import rtsys
+from unoptimised_numba import numba_is_quicker  # noqa: F401 - a fixture
 
 import tapegrad as tg
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
 from unoptimised_numba import code_is_not_optimised  # noqa: F401 - a fixture
 
 import tapegrad as tg

@@ -40,7 +40,7 @@ W = np.ones(3)
         (write_into_the_first, (W, W)),
         (constant_into_the_first, (W, W)),
         (constant_into_the_first, [W[:2], W[1:]]),
-        (constant_into_the_first, numba.typed.List([W[:2], W[1:]])),
+        (constant_into_the_first, lambda: numba.typed.List([W[:2], W[1:]])),
         (write_into_the_point, (X, W)),
         (write_into_the_point, [X]),
     ],
@@ -48,7 +48,7 @@ W = np.ones(3)
 )
 def test_writing_into_arrays_that_share_memory_in_a_container_is_refused(f: Callable[..., Any], pair: Any) -> None:
     with pytest.raises(ValueError, match="share memory"):
-        tg.grad(numba.njit(f))(X, pair)
+        tg.grad(numba.njit(f))(X, pair() if callable(pair) else pair)
 
 
 def typed_list(*arrays: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
 from unoptimised_numba import code_is_not_optimised  # noqa: F401 - a fixture
 
 import tapegrad as tg

@@ -6,8 +6,10 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
 from problems import OBJECTIVES, RESIDUALS, SIZE
 from scipy.sparse import csr_array
+from unoptimised_numba import code_is_not_optimised  # noqa: F401 - a fixture
 
 import tapegrad as tg
 
