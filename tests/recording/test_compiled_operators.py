@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_fixtures import assert_values, leaf, live_rows, node_name, numbers
+from engine_fixtures import assert_values, leaf, live_rows, node_name, numbers, settled_rows
 from many_cases import each
 
 import tapegrad as tg
@@ -166,15 +166,14 @@ def test_operations_on_three_operands_leak_nothing() -> None:
     for _ in range(3):
         compiled("lerp")(x, y, w)
         compiled("_clamp")(x, 0, 1.0)
-    gc.collect()
+    rows = settled_rows()
     counts = [sys.getrefcount(data) for data in (x._data, y._data, w._data)]
-    rows = live_rows()
     for _ in range(50):
         compiled("lerp")(x, y, w)
         compiled("_clamp")(x, 0, 1.0)
         compiled("_clamp")(x, tg.tensor(0.0), w)
+    assert settled_rows() == rows
     assert [sys.getrefcount(data) for data in (x._data, y._data, w._data)] == counts
-    assert live_rows() == rows
 
 
 @each("other", [2, 2.5, -1, 0, True, np.float64(1.5), np.float32(0.5), np.int64(3)], ids=repr)
