@@ -44,6 +44,17 @@ def test_gradient_of_the_likelihood_stands_at_the_classes(shape: tuple[int, int]
     np.testing.assert_array_equal(leaf.grad.numpy(), expected)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.25])
+@pytest.mark.parametrize("samples", [2, 300])
+def test_mean_of_ignored_targets_has_the_gradient_zero(samples: int, smoothing: float) -> None:
+    leaf = tg.ones(samples, 3, requires_grad=True)
+    ignored = tg.tensor(np.full(samples, 1))
+    loss = F.cross_entropy(leaf, ignored, ignore_index=1, label_smoothing=smoothing)
+    assert np.isnan(loss.item())
+    loss.backward()
+    np.testing.assert_array_equal(leaf.grad.numpy(), np.zeros((samples, 3)))
+
+
 def test_likelihood_of_no_class_is_refused() -> None:
     with pytest.raises(IndexError, match="Target 5 is out of bounds"):
         F.nll_loss(tg.tensor([[0.5, 1.0]]), tg.tensor([5]))

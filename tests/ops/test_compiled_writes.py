@@ -4,13 +4,16 @@ What a write means is said by NumPy on copies, and its derivative by `where` and
 """
 
 import inspect
+import os
 import random
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from fresh_processes import environment, run
 from loaded_writes import warm
 
 import tapegrad as tg
@@ -154,6 +157,33 @@ def test_interpolation_in_place_is_the_function_on_a_copy(weight: Any, tracked: 
     leaves = [operands[k] for k in tracked]
     if leaves:
         assert gradients([y], leaves) == gradients([z], leaves)
+
+
+WRITES_ALONE = """
+import sys
+import numpy as np
+from loaded_writes import warm
+import tapegrad as tg
+
+warm()
+x, w = (tg.tensor(np.linspace(-0.5, 0.75, 6), requires_grad=True) for _ in range(2))
+for name, others in {"tanh": (), "sigmoid": (), "lgamma": (), "atan2": (w,), "lerp": (w, 0.25)}.items():
+    for _ in range(3):  # rows of a rule, and what it is differentiated by, are loaded by the Python form
+        y, called = x.clone(), []
+        write = getattr(y, f"{name}_")
+        sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+        write(*others)
+        sys.setprofile(None)
+        y.sum().backward()
+    print(name, called)
+"""
+
+
+def test_writes_are_compiled_where_the_function_was_never_asked_for() -> None:
+    settings = environment()
+    settings["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[1])
+    lines = run(WRITES_ALONE, settings).stdout.splitlines()
+    assert lines == [f"{name} []" for name in ("tanh", "sigmoid", "lgamma", "atan2", "lerp")]
 
 
 def test_write_with_constants_into_a_leaf_is_refused() -> None:

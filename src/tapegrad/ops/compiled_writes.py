@@ -13,6 +13,7 @@ from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import in_place
 from tapegrad.ops.compiled_operators import METH_FASTCALL, METH_FASTCALL_KEYWORDS, descriptor, keep, prepare_views, when_compiled
+from tapegrad.ops.elementwise import method
 from tapegrad.ops.overwriting import COPY_SLICES
 from tapegrad.recording.parameter_names import names_of
 from tapegrad.rules.table import RULES
@@ -81,7 +82,12 @@ def method_of_rule(name: str, rule: str, form: Form) -> Any:
     """
     opcode = OPCODES[rule]
     parameters = ", ".join(("$self", "/", *names_of(rule)[1:]))
-    return when_compiled(Tensor, form, lambda: _method(name, parameters, form, 1 + at.WHOLE_WRITES + opcode, opcode))
+
+    def make() -> Any:
+        method(rule)  # whose operator, when it is made, lets compiled code know the loop of the values
+        return _method(name, parameters, form, 1 + at.WHOLE_WRITES + opcode, opcode)
+
+    return when_compiled(Tensor, form, make)
 
 
 def method_of_whole(name: str, form: Form) -> Any:

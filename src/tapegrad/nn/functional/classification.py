@@ -318,17 +318,19 @@ def _smoothed(
     found = _chosen(_operands(logs, target, weight), ignore_index)
     data = array_of(logs)
     dtype, kept = found.losses.dtype, found.at >= 0
+    counts = kept.reshape((*data.shape[:along], 1, *data.shape[along + 1 :]))
     every: Any = -smoothing / data.shape[along]
     if weight is not None:
         every = every * array_of(_along(weight, data.shape, along))
     factors = np.empty(data.shape, dtype)
     with quiet():
-        factors[...] = np.where(kept.reshape((*data.shape[:along], 1, *data.shape[along + 1 :])), every, 0.0)
+        factors[...] = np.where(counts, every, 0.0)
         factors.reshape(-1)[found.at[kept]] -= (1.0 - smoothing) * found.factors.reshape(-1)[kept]
         if reduction == "mean":
             factors /= add_reduce(found.factors, None)
         over = (along,) if reduction == "none" else tuple(range(data.ndim))
         result = add_reduce(data * factors, over).astype(data.dtype)
+    np.copyto(factors, 0.0, where=~counts)  # which the mean of nothing has made nan
     return apply(_SMOOTHED, (logs,), result, over, (wrap(factors.astype(data.dtype, copy=False)),))
 
 
