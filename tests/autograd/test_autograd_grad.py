@@ -219,3 +219,21 @@ def test_the_gradient_by_one_leaf_is_not_accumulated_and_frees_the_graph() -> No
     assert x.grad is None
     with pytest.raises(RuntimeError, match="second time"):
         tg.autograd.grad(z, x)
+
+
+def test_by_one_leaf_it_does_not_need_what_others_do() -> None:
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    z = x * 1.5
+    output = (z * z + y).sum()
+    z.mul_(2.0)
+    assert_values(tg.autograd.grad(output, y)[0], [1.0, 1.0])
+
+
+def test_by_one_leaf_it_says_what_was_overwritten() -> None:
+    x = leaf([1.0, 2.0])
+    z = x * 1.5
+    output = (z * z).sum()
+    z.mul_(2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        tg.autograd.grad(output, x)
+    assert x.grad is None

@@ -105,3 +105,9 @@ def test_no_grad_and_new_leaves() -> None:
     assert z.grad_fn.name() == "FlipBackward0"
     z.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), np.ones_like(CUBE))
+
+
+def test_nothing_is_read_of_an_empty_result() -> None:
+    x = tg.tensor(np.empty((0, 3)), requires_grad=True)
+    tg.diagflat(x).backward(tg.empty(0, 0))
+    assert x.grad is not None and x.grad.shape == (0, 3)

@@ -457,3 +457,13 @@ def test_inference_tensors_that_are_kept_do_not_slow_ordinary_operators() -> Non
     header, kind = tg.tape.default_tape().header, tg.engine.layout.TENSOR_TYPE
     (leaf(2.0) * 2.0).backward()
     assert header[kind] == id(Tensor) and kept.is_inference()
+
+
+@each("kept", [lambda x: x.roll(1, 0), lambda x: x.roll(2), Tensor.tril, Tensor.triu, lambda x: x.clone().tril_()])
+def test_what_is_kept_for_a_shape_can_be_made_in_it(kept: Callable[[Tensor], Tensor]) -> None:
+    values = np.arange(51.0).reshape(17, 3)  # a shape that nothing else here has
+    with tg.inference_mode():
+        kept(tg.tensor(values))
+    x = tg.tensor(values, requires_grad=True)
+    kept(x).sum().backward()
+    assert x.grad is not None

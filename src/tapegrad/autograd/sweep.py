@@ -135,12 +135,8 @@ def sweep_towards(handle: int, leaves: Sequence[Tensor], releases: int = 1) -> l
     -------
     list or None
         For each leaf its gradient, or None if it was not reached. None in all, with nothing done, if the pass would reach other
-        leaves, or call hooks or show gradients on its way: then it takes the general one.
-
-    Raises
-    ------
-    RuntimeError
-        If values that it needs were released or overwritten.
+        leaves, call hooks or show gradients on its way, or need values that were released or overwritten: then it takes the
+        general one, which leaves out what these leaves do not need, and says what is wrong with the rest.
     """
     try:
         state = _pool.pop()
@@ -149,7 +145,11 @@ def sweep_towards(handle: int, leaves: Sequence[Tensor], releases: int = 1) -> l
     try:
         count = TAPE.start(_ADDRESS, state.address, handle, 1.0)
         while count < 0:
-            _make_room(state, handle)
+            try:
+                _make_room(state, handle)
+            except RuntimeError:
+                TAPE.give_up(_ADDRESS, state.address)
+                return None
             count = TAPE.start(_ADDRESS, state.address, handle, 1.0)
         aimed = None if TAPE.reshaped or _tells_others(state) else _aim_own(state, count, leaves, not releases)
         finished = None

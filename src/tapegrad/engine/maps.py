@@ -172,7 +172,7 @@ def gather_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions,
     own, elements, kernels = target_type(tape, slot), map_elements(rank, dimensions), sweep.kernels
     source, item = adjoint + offset * (8 if number == FLOAT64 else 4), 8 if own == FLOAT64 else 4
     counter, block = counter_of(sweep), scratch_block(sweep, 0)
-    if first and rank == 1 and strides[0] == 0:  # the sum of all elements
+    if first and rank == 1 and strides[0] == 0 and elements > 0:  # the sum of all elements
         sweep.scratch[0] = read_first(source, number) * scale
         contribute_uniform(tape, sweep, slot, address, block)
         return

@@ -18,7 +18,8 @@ from tapegrad.ops.flat_places import Places, taken_at
 from tapegrad.recording.axes import axis
 from tapegrad.recording.mapped_copies import KEPT_MAPS, CopyMap, copied
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, make
+from tapegrad.tensors.inference_tensors import make_kept
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
@@ -146,7 +147,7 @@ def _rolled_array(array: Array, places: tuple[int, ...], along: tuple[int, ...])
 @lru_cache(KEPT_MAPS)
 def _rolling(shape: tuple[int, ...], places: tuple[int, ...], along: tuple[int, ...]) -> tuple[Tensor]:
     """Where the elements of a small tensor come from that is rolled."""
-    return (make(_rolled_array(np.arange(math.prod(shape)).reshape(shape), places, along).reshape(-1), 0),)
+    return (make_kept(_rolled_array(np.arange(math.prod(shape)).reshape(shape), places, along).reshape(-1)),)
 
 
 def _roll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -17,7 +17,8 @@ from tapegrad.ops.in_place_copies import written_directly
 from tapegrad.recording.mapped_copies import KEPT_MAPS
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
-from tapegrad.tensors.tensor import Tensor, array_of, make
+from tapegrad.tensors.inference_tensors import make_kept
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["tril", "triu"]
 
@@ -98,7 +99,7 @@ def _left_out(shape: tuple[int, ...], offset: int, upper: int) -> tuple[Tensor]:
     """Which elements of small matrices are not of a triangle."""
     rows, columns = shape[-2:]
     lower = np.tri(rows, columns, offset - upper, bool)
-    return (make(np.array(np.broadcast_to(lower if upper else ~lower, shape), order="C"), 0),)
+    return (make_kept(np.array(np.broadcast_to(lower if upper else ~lower, shape), order="C")),)
 
 
 def _place(name: str, x: Tensor, diagonal: int) -> tuple[int, int, int, int]:

@@ -20,6 +20,7 @@ __all__ = [
     "check_saved",
     "class_of",
     "is_inference",
+    "make_kept",
     "make_like",
     "new_inference_tensor",
 ]
@@ -64,6 +65,13 @@ def make_like(x: Tensor, data: Any, row: int) -> Tensor:
     else:
         t = object.__new__(InferenceTensor)
     t._data, t._row, t._meta = data, row, None
+    return t
+
+
+def make_kept(data: Any) -> Tensor:
+    """An untracked tensor that is kept for later calls: no inference tensor, in whichever mode it is made."""
+    t = object.__new__(Tensor)
+    t._data, t._row, t._meta = data, 0, None
     return t
 
 
