@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 from llvmlite.ir.types import Type
 from numba.core import base, errors, event, ir, lowering, utils
 from numba.core.base import BaseContext
+from numba.core.compiler_machinery import PassManager
 from numba.core.postproc import PostProcessor, VariableLifetime
 from numba.core.targetconfig import TargetConfig
 from numba.core.transforms import canonicalize_cfg
@@ -151,6 +152,14 @@ def _known_size(self: Any, target_data: Any, context: Any = None) -> int:
     return _sizes[key]
 
 
+def _run_pass(self: Any, index: int, one: Any, state: Any) -> None:
+    """A pass of the compiler, without its times, and without looking through all code for what no pass leaves behind."""
+    one.analysis = self._analysis
+    with errors.new_error_context("Pass {name}", name=one.name()):
+        for step in (one.run_initialization, one.run_pass, one.run_finalizer):
+            step(state)
+
+
 def patch_numba(put: Callable[[Any, str, Any], None]) -> None:
     """Put these in the place of Numba's own."""
     patch_llvm(put)
@@ -163,6 +172,7 @@ def patch_numba(put: Callable[[Any, str, Any], None]) -> None:
         put(module, "new_error_context", _Context)
     for name in ("__instancecheck__", "__subclasscheck__"):  # Numba's types are abstract classes, but none registers others
         put(_TypeMetaclass, name, getattr(type, name))
+    put(PassManager, "_runPass", _run_pass)
     put(base, "_has_loc", _has_loc)
     for module in (utils, typing_context):
         put(module, "order_by_target_specificity", _ordered)

@@ -73,8 +73,8 @@ def imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
             yield node.module.split(".")[0], later
         later = later or isinstance(node, ast.FunctionDef)
         caught = isinstance(node, ast.Try) and any("ImportError" in ast.unparse(h.type or node) for h in node.handlers)
-        for child in ast.iter_child_nodes(node):
-            if not isinstance(child, ast.expr):
+        for block in ("body", "handlers", "orelse", "finalbody"):
+            for child in getattr(node, block, ()):
                 yield from walk(child, later or caught)
 
     yield from walk(tree, False)

@@ -29,7 +29,7 @@ def free_for_others(lock: Any) -> bool:
     answers: list[bool] = []
 
     def work() -> None:
-        answers.append(lock.acquire(timeout=1.0))
+        answers.append(lock.acquire(timeout=0.2))
         if answers[0]:
             lock.release()
 

@@ -248,6 +248,29 @@ print(x.grad.item(), s.grad.item())
     assert_gradient(second)
 
 
+def test_methods_are_compiled_once_there_were_more_passes() -> None:
+    """With entries of the library, which take no time, as if they were to be compiled here."""
+    code = """
+import tapegrad as tg
+from tapegrad.ops import compiled_operators
+compiled_operators.ModuleType = object
+x = tg.tensor([0.5, 2.0], requires_grad=True)
+for passes in (1, compiled_operators.WORTHWHILE, compiled_operators.ALL_WORTHWHILE):
+    for _ in range(passes):
+        x.grad = None
+        y = x * x
+        y[0] *= 3.0
+        y.exp_().sum().backward()
+    methods = tg.Tensor.__mul__, tg.Tensor.sum, tg.Tensor.backward, tg.Tensor.mul_, tg.Tensor.__setitem__
+    print(*["method_descriptor" == type(method).__name__ for method in methods], x.grad.tolist())
+"""
+    first, second, third = fresh_processes.run(code, fresh_processes.environment()).stdout.splitlines()
+    gradient = [3.0 * math.exp(0.75), 4.0 * math.exp(4.0)]
+    assert first == f"False False False False False {gradient}"
+    assert second == f"True False False False False {gradient}"
+    assert third == f"True True True True True {gradient}"
+
+
 # Kernels of costly rules and of arrays are compiled when rows of them are recorded.
 LATER = """
 import numpy as np, tapegrad as tg

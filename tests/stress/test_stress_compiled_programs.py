@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import forked_processes
+import fresh_processes
 import numpy as np
 import pytest
 from dual_numbers import BINARY, UNARY, Dual, inputs, unary
@@ -15,7 +16,23 @@ from dual_numbers import BINARY, UNARY, Dual, inputs, unary
 SCRIPT = Path(__file__).with_name("fuzz_compiled.py")
 OF_NUMBER_TYPES = Path(__file__).with_name("fuzz_number_types.py")
 FIRST, PROGRAMS = 46, 4  # among them one that is compared to the bit, and one with its Hessian
+UNOPTIMISED = {"NUMBA_OPT": "0", "NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0"}
 PATIENCE = 600.0  # seconds that one program may take at most, cold sweeps included
+
+
+def printed(script: Path, arguments: list[str], settings: dict[str, str], long: bool) -> str:
+    """The last line that a script prints; a few functions are compiled by a quicker Numba."""
+    if long:
+        limit = float(arguments[-1]) + 2 * PATIENCE
+        command = [sys.executable, str(script), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False, env=settings)
+        stdout, stderr, code = done.stdout, done.stderr, done.returncode
+    else:
+        begun = forked_processes.start(str(script), settings, *arguments, quicker=True)
+        (stdout, stderr), code = begun.communicate(), begun.returncode
+    last = (stdout.splitlines() or ["before the first one"])[-1]
+    assert code == 0, f"seed {last}\n{stderr[-6000:]}\nto run one again: python {script} SEED"
+    return last
 
 
 def test_random_programs_have_the_derivatives_of_dual_numbers(
@@ -23,15 +40,12 @@ def test_random_programs_have_the_derivatives_of_dual_numbers(
 ) -> None:
     seconds = float(pytestconfig.getoption("--fuzz-seconds")) if long else 3600.0
     first, count = (1, 10**9) if long else (FIRST, PROGRAMS)
-    command = [sys.executable, "-X", "faulthandler", str(SCRIPT), str(first), str(count), str(seconds)]
-    environment = dict(os.environ)
+    settings = fresh_processes.environment()
     if long:  # unoptimised code compiles faster, but must not stay in the cache
-        environment |= {"NUMBA_OPT": "0", "NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
-    limit = (seconds if long else 0.0) + 2 * PATIENCE
-    done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False, env=environment)
-    printed = done.stdout.splitlines() or ["before the first program"]
-    assert done.returncode == 0, f"seed {printed[-1]}\n{done.stderr[-6000:]}\nto run one again: python {SCRIPT} SEED"
-    programs, compared, refused, failures = map(int, printed[-1].split())
+        settings |= UNOPTIMISED | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    programs, compared, refused, failures = map(
+        int, printed(SCRIPT, [str(first), str(count), str(seconds)], settings, long).split()
+    )
     figure("random compiled programs: failures", programs, failures, 0)
     figure("random compiled programs: refused, in a hundred", programs, 100 * refused / programs, 30)
     figure("random compiled programs: programs for a gradient that is compared", programs, programs / max(compared, 1), 2)
@@ -41,13 +55,9 @@ def test_random_functions_of_complex_numbers_and_float32_have_the_derivatives_of
     long: bool, figure: Callable[..., None], pytestconfig: pytest.Config, tmp_path: Path
 ) -> None:
     seconds = float(pytestconfig.getoption("--fuzz-seconds")) if long else 3600.0
-    command = [sys.executable, str(OF_NUMBER_TYPES), "1", str(10**9 if long else 3), str(seconds)]
-    environment = os.environ | {
-        "NUMBA_OPT": "0", "NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_CACHE_DIR": str(tmp_path)
-    }  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + PATIENCE, check=False, env=environment)
-    assert done.returncode == 0, f"{done.stderr[-6000:]}\nto run one again: python {OF_NUMBER_TYPES} SEED"
-    functions, compared, refused, _, failures = map(int, done.stdout.splitlines()[-1].split())
+    arguments = ["1", str(10**9 if long else 3), str(seconds)]
+    settings = fresh_processes.environment() | UNOPTIMISED | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    functions, compared, refused, _, failures = map(int, printed(OF_NUMBER_TYPES, arguments, settings, long).split())
     figure("random functions of number types: failures", functions, failures, 0)
     figure("random functions of number types: refused, in a hundred", functions, 100 * refused / functions, 30)
     figure("random functions of number types: functions for one that is compared", functions, functions / max(compared, 1), 3)

@@ -42,9 +42,9 @@ __all__ = [
 
 METH_NOARGS, METH_O, METH_VARARGS_KEYWORDS, METH_FASTCALL, METH_FASTCALL_KEYWORDS = 0x0004, 0x0008, 0x0003, 0x0080, 0x0082
 
-# Backward passes after which operators are compiled, where the engine was not built: their Python forms do the same, and a process
-# with few passes is done before the seconds that compiling takes.
-WORTHWHILE = 32
+# Backward passes after which operators are compiled, where the engine was not built, and after which all else is: the Python forms
+# do the same, and a process with few passes is done before the seconds that compiling takes.
+WORTHWHILE, ALL_WORTHWHILE = 32, 1024
 
 
 class _MethodDefinition(ctypes.Structure):
@@ -158,6 +158,17 @@ def _use_operators(table: np.ndarray) -> None:
     header[at.OPERATE_THREE], header[at.VALUE_ROOM] = kernels.operate_three.get(), _value_room.ctypes.data
     header[at.PRIMAL], header[at.OPERATE] = kernels.primal.get(), kernels.operate.get()
     use_compiled(compiled)
+    plain = {form: (opcode, exchanged) for exchanged, forms in enumerate((FORMS, REFLECTED)) for opcode, form in forms.items()}
+    for name, attribute in list(vars(Tensor).items()):
+        if callable(attribute) and attribute in plain:
+            operator = compiled(*plain[attribute])
+            if operator is not None:
+                setattr(Tensor, name, operator)
+
+
+def _use_methods(table: np.ndarray) -> None:
+    """Put all that is compiled besides in the place of its Python forms: some methods, writes, products, what vjps are written with."""
+    header, kernels = TAPE.header, TAPE.kernels
     _use_sum(int(table[2 * len(RULES) + 1]))
     _use_backward(int(table[2 * len(RULES) + 2]))
     header[at.ITEM_THUNK], header[at.ITEM] = int(table[2 * len(RULES) + 3]), kernels.item_method.get()
@@ -165,12 +176,6 @@ def _use_operators(table: np.ndarray) -> None:
     header[at.WRITE_RULE], header[at.WRITE_WHOLE] = kernels.write_rule.get(), kernels.write_whole.get()
     header[at.WRITE_ITEM] = kernels.write_item.get()
     _use_hosted(table.ctypes.data + 8 * (3 * len(RULES) + 5 + at.WHOLE_WRITES))
-    plain = {form: (opcode, exchanged) for exchanged, forms in enumerate((FORMS, REFLECTED)) for opcode, form in forms.items()}
-    for name, attribute in list(vars(Tensor).items()):
-        if callable(attribute) and attribute in plain:
-            operator = compiled(*plain[attribute])
-            if operator is not None:
-                setattr(Tensor, name, operator)
     while _asked:
         owner, form, make = _asked.pop()
         for name in [name for name, attribute in vars(owner).items() if attribute is form]:
@@ -178,11 +183,11 @@ def _use_operators(table: np.ndarray) -> None:
 
 
 def when_compiled(owner: type | ModuleType, form: Any, make: Callable[[], Any]) -> Any:
-    """What `make` gives, as an attribute of a class or a module; while there are no compiled operators, a Python form.
+    """What `make` gives, as an attribute of a class or a module; while there are no compiled methods, a Python form.
 
     That gives way to it later.
     """
-    if TAPE.header[at.OPERATE]:
+    if TAPE.header[at.OUTPUTS]:
         return make()
     _asked.append((owner, form, make))
     return form
@@ -321,11 +326,15 @@ def _use_backward(thunk: int) -> None:
 def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
     """The entry ``start`` where it is compiled here, which sees the passes go by."""
     start, passes = TAPE.kernels.start.get(), count(1)
+    uses = [(WORTHWHILE, _use_operators), (ALL_WORTHWHILE, _use_methods)]
 
     def start_pass(*arguments: Any) -> Any:
-        if next(passes) % WORTHWHILE == 0:  # again, if it was interrupted
-            _use_operators(table)
-            TAPE.start = start  # type: ignore[method-assign]
+        number, (worthwhile, use) = next(passes), uses[0]
+        if number % worthwhile == 0:  # again, if it was interrupted
+            use(table)
+            del uses[0]
+            if not uses:
+                TAPE.start = start  # type: ignore[method-assign]
         return start(*arguments)
 
     return start_pass
@@ -342,6 +351,7 @@ def install() -> None:
         TAPE.start = _after_some_passes(table)  # type: ignore[method-assign]
     else:
         _use_operators(table)
+        _use_methods(table)
     Tensor.__del__ = descriptor("__del__", int(table[2 * len(RULES)]), METH_NOARGS, None)  # type: ignore[method-assign]
 
 
