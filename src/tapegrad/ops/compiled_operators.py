@@ -167,7 +167,7 @@ def _use_operators(table: np.ndarray) -> None:
 
 
 def _use_methods(table: np.ndarray) -> None:
-    """Put all that is compiled besides in the place of its Python forms: some methods, writes, products, what vjps are written with."""
+    """Put what else is compiled in the place of its Python forms: methods, writes, products, what vjps are written with."""
     header, kernels = TAPE.header, TAPE.kernels
     _use_sum(int(table[2 * len(RULES) + 1]))
     _use_backward(int(table[2 * len(RULES) + 2]))
