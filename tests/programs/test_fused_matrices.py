@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from many_cases import each
+from quick_machine_code import machine_code_is_made_quickly  # noqa: F401 - a fixture
 from random_expressions import points as points_of_expressions
 from random_expressions import random_function
 from random_programs import points, random_program

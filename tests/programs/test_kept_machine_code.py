@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,13 @@ def test_code_is_made_where_no_folder_can_be_written_into(monkeypatch: pytest.Mo
 
 
 def test_the_oldest_of_many_files_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_code, "MOST", 3)
-    for k in range(5):
+    monkeypatch.setattr(kept_code, "MOST", 4)
+    kept = []
+    for k in range(6):
         kept_code.keep(f"{k}" * 64, b"code")
-    assert len(files(folder)) == 3
+        os.utime(folder / f"{f'{k}' * 40}{kept_code.ENDING}", (k, k))
+        kept.append([path.name[0] for path in files(folder)])
+    assert kept[3:] == [["0", "1", "2", "3"], ["2", "3", "4"], ["2", "3", "4", "5"]]
 
 
 def test_the_folder_that_was_chosen_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from machine_code import compiled
 from many_cases import each
+from quick_machine_code import machine_code_is_made_quickly  # noqa: F401 - a fixture
 from random_expressions import moved, points, random_function
 from random_programs import points as program_points
 from random_programs import random_program

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from many_cases import each
 from operation_case import Case, as_tuple
+from quick_machine_code import machine_code_is_made_quickly  # noqa: F401 - a fixture
 from rule_cases import as_case
 from rule_samples import PUBLIC, columns
 

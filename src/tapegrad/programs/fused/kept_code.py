@@ -14,7 +14,7 @@ from tapegrad.interrupts import whole_file
 __all__ = ["code_of", "keep"]
 
 ENDING = ".tapegrad-code"
-MOST = 256  # files in a folder
+MOST = 256  # files in a folder; of more the oldest quarter goes, so that not all are looked at each time
 
 
 def folders() -> Iterator[Path]:
@@ -65,7 +65,7 @@ def code_of(key: str) -> bytes | None:
 
 
 def keep(key: str, code: bytes) -> None:
-    """Keep code, whole or not at all, and of many files the youngest."""
+    """Keep code, whole or not at all, and of too many files the younger ones."""
     path = _file_of(key)
     if path is None:
         return
@@ -75,7 +75,7 @@ def keep(key: str, code: bytes) -> None:
         with os.scandir(path.parent) as entries:  # another process may remove some of them meanwhile
             found = [entry.path for entry in entries if entry.name.endswith(ENDING)]
         if len(found) > MOST:
-            for old in sorted(found, key=_changed)[:-MOST]:
+            for old in sorted(found, key=_changed)[: len(found) - 3 * MOST // 4]:
                 Path(old).unlink(missing_ok=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 from collections.abc import Sequence
@@ -235,6 +236,14 @@ def memory_of(path: Compilable, end: int) -> tuple[dict[int, np.ndarray[Any, Any
     return memory, table
 
 
+@functools.cache
+def _processor() -> tuple[str, str]:
+    """This one, and what it has."""
+    import llvmlite.binding as llvm
+
+    return llvm.get_host_cpu_name(), f"{llvm.get_host_cpu_features().flatten()},-prefer-256-bit"
+
+
 def compiled(text: str) -> tuple[Any, int]:
     """What owns the machine code of a text, and the address of its function ``run``."""
     import llvmlite
@@ -242,7 +251,7 @@ def compiled(text: str) -> tuple[Any, int]:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    processor, features = llvm.get_host_cpu_name(), f"{llvm.get_host_cpu_features().flatten()},-prefer-256-bit"
+    processor, features = _processor()
     level = 2 if text.count("\n") < QUICK else 0
     target = llvm.Target.from_default_triple()
     machine = target.create_target_machine(processor, features, opt=level, jit=True)
