@@ -111,6 +111,19 @@ def _reference(self: Any) -> str:
     return f'{self.name_prefix}"{name}"'
 
 
+def _set_name(self: Any, name: str) -> None:
+    """One that no other value of the scope has."""
+    scope = self.parent.scope
+    used, numbers, base = scope._useset, scope._basenamemap, name
+    if name in used and not self.deduplicate_name:
+        scope.register(name)  # which raises
+    while name in used:
+        numbers[base] = number = numbers[base] + 1
+        name = f"{base}.{number}"
+    used.add(name)
+    self._name = name
+
+
 def _pointer(self: Any) -> str:
     """LLVM's pointers have no types any more, and reads `double*` as this; not kept, so that there is never a `ptr*`."""
     return "ptr" if self.addrspace == 0 else f"ptr addrspace({self.addrspace})"
@@ -143,4 +156,5 @@ def patch_llvm(put: Callable[[Any, str, Any], None]) -> None:
     put(NRTContext, "get_meminfos", _get_meminfos)
     put(ir.Block, "descr", _lines)
     put(values.NamedValue, "_get_reference", _reference)
+    put(values.NamedValue, "_set_name", _set_name)
     put(types._TypedPointerType, "__str__", _pointer)
