@@ -58,7 +58,7 @@ def nansum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLi
     if data.dtype.kind != "f":
         return sum(x, dim, keepdim)
     attrs = reduced(dim, data.ndim), keepdim
-    present = logical_not(isnan(x)) if TAPE.tracers or untracked_values.decisions_in_use else make(data == data, 0)
+    present = logical_not(isnan(x)) if TAPE.tracers or untracked_values.decisions_in_use else make(np.asarray(data == data), 0)
     return apply(_NANSUM, (x,), _sum_of_present((data,), attrs, array_of(present)), attrs, (present,))
 
 
