@@ -9,6 +9,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.ops.order_statistics import element_of_rank
+from tapegrad.ops.scans import running_product
 
 RNG = np.random.default_rng(11)
 EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e308, -1e308]
@@ -238,3 +239,67 @@ def test_values_added_to_few_rows_have_the_bits_of_their_sums(rows: list[int]) -
         np.add.at(sums, rows, values)
         found = tg.index_put(tg.tensor(a), (tg.tensor(np.array(rows, np.int64)),), tg.tensor(values), accumulate=True)
         assert_same_bits(found.numpy(), a + sums)
+
+
+RUNS = [
+    ((46, 46, 46), (0, 2)),
+    ((46, 46, 46), (2,)),
+    ((7, 40, 30), (0, 2)),
+    ((5, 1, 40, 1, 30), (0, 4)),
+    ((900, 3), (1,)),
+    ((40, 3000), (1,)),
+]
+
+
+@pytest.mark.parametrize("edges", [False, True])
+@pytest.mark.parametrize(("shape", "axes"), RUNS, ids=str)
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [(tg.sum, np.add.reduce), (tg.amax, np.maximum.reduce), (tg.amin, np.minimum.reduce)],
+    ids=["sum", "amax", "amin"],
+)
+def test_reductions_along_short_runs_have_the_bits_of_numpys(
+    function: Callable[..., tg.Tensor], expected: Callable[..., Array], shape: tuple[int, ...], axes: tuple[int, ...], edges: bool
+) -> None:
+    a = sample(shape, edges)
+    for keepdim in (False, True):
+        with np.errstate(all="ignore"):
+            assert_same_bits(function(tg.tensor(a), axes, keepdim).numpy(), expected(a, axes, keepdims=keepdim))
+
+
+@pytest.mark.parametrize(("shape", "axes"), RUNS, ids=str)
+def test_norms_along_runs_have_the_bits_of_their_squares(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    a = sample(shape)
+    assert_same_bits(tg.linalg.vector_norm(tg.tensor(a), 2, axes).numpy(), np.sqrt(np.add.reduce(a * a, axes)))
+
+
+@pytest.mark.parametrize(("shape", "axes"), [*RUNS, ((30, 4, 40), (0, 1)), ((3, 40, 2, 30), (0, 2))], ids=str)
+@pytest.mark.parametrize("function", [tg.amax, tg.amin])
+def test_elements_that_tie_for_an_extreme_share_its_cotangent(
+    function: Callable[..., tg.Tensor], shape: tuple[int, ...], axes: tuple[int, ...]
+) -> None:
+    a, rng = RNG.integers(0, 9, shape).astype(float), np.random.default_rng(3)
+    x = tg.tensor(a, requires_grad=True)
+    value = function(x, axes, True)
+    weights = rng.normal(size=value.shape)
+    (value * tg.tensor(weights)).sum().backward()
+    chosen = a == value.detach().numpy()
+    assert_same_bits(x.grad.numpy(), np.where(chosen, weights * (chosen / chosen.sum(axes, keepdims=True)), 0.0))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_running_products_have_the_bits_of_numpys(shape: tuple[int, ...]) -> None:
+    a = sample(shape, True)
+    for axis in range(a.ndim):
+        with np.errstate(all="ignore"):
+            assert_same_bits(tg.cumprod(tg.tensor(a), axis).numpy(), np.multiply.accumulate(a, axis))
+            backwards = np.flip(np.multiply.accumulate(np.flip(a, axis), axis), axis)
+        assert_same_bits(running_product(tg.tensor(a), axis, True).numpy(), backwards)
+
+
+def test_cotangents_of_long_log_softmax_are_those_of_its_definition() -> None:
+    a, g = sample((2, 70_000)), RNG.normal(size=(2, 70_000))
+    x = tg.tensor(a, requires_grad=True)
+    z = tg.log_softmax(x, 1)
+    (z * tg.tensor(g)).sum().backward()
+    assert_same_bits(x.grad.numpy(), g - np.exp(z.detach().numpy()) * np.add.reduce(g, 1, keepdims=True))

@@ -55,10 +55,11 @@ class Lazy:
     A process pays for what it uses: the first gradient of a scalar needs no array kernels.
     """
 
-    __slots__ = ("_build", "_built", "function", "is_entry", "nogil", "signature")
+    __slots__ = ("_build", "_built", "function", "is_entry", "nogil", "signature", "wide")
 
-    def __init__(self, build: Any, function: Any, signature: str, is_entry: bool, nogil: bool = False) -> None:
+    def __init__(self, build: Any, function: Any, signature: str, is_entry: bool, nogil: bool = False, wide: bool = False) -> None:
         self._build, self.function, self.signature, self.is_entry, self.nogil = build, function, signature, is_entry, nogil
+        self.wide = wide  # whether a library has it for wider registers besides
         self._built: Any = None
 
     @classmethod
@@ -129,8 +130,10 @@ def _cached(compile_with: Callable[..., Any], function: Callable[..., Any]) -> A
     return unkept()
 
 
-def entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]], Lazy]:
+def entry(signature: str, nogil: bool = False, wide: bool = False) -> Callable[[Callable[..., Any]], Lazy]:
     """Compile a function that Python calls, for one signature, cached on disk; `nogil` where it works on memory of its own.
+
+    With `wide`, a library has it twice (`tapegrad.library_build.wide_loops`): it should be what computes much for each element.
 
     What `Lazy.get` gives is the compiled C function itself, not Numba's dispatcher: types are fixed, so the dispatcher's type
     resolution (0.14 of 0.29 microseconds a call when measured) would be paid for nothing.
@@ -146,13 +149,13 @@ def entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]],
             dispatcher = _cached(functools.partial(numba.njit, typed(signature), **flags), function)
             return dispatcher.overloads[dispatcher.signatures[0]].entry_point
 
-        return Lazy(build, function, signature, is_entry=True, nogil=nogil)
+        return Lazy(build, function, signature, is_entry=True, nogil=nogil, wide=wide)
 
     return declare
 
 
-def kernel(signature: str) -> Callable[[Callable[..., Any]], Lazy]:
-    """Compile a function that compiled code calls by its address, cached on disk."""
+def kernel(signature: str, wide: bool = False) -> Callable[[Callable[..., Any]], Lazy]:
+    """Compile a function that compiled code calls by its address, cached on disk; `wide` as for an `entry`."""
 
     def declare(function: Callable[..., Any]) -> Lazy:
         compiled: list[Any] = []  # holds the code that the address points to
@@ -166,6 +169,6 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Lazy]:
             compiled.append(_cached(functools.partial(numba.cfunc, typed(signature), **flags), function))
             return compiled[0].address
 
-        return Lazy(build, function, signature, is_entry=False)
+        return Lazy(build, function, signature, is_entry=False, wide=wide)
 
     return declare

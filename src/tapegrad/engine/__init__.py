@@ -108,6 +108,7 @@ ARRAY_SOURCES = (
     "gated_halves",
     "decimals",
     "running_extremes",
+    "run_reductions",
     "shared_extremes",
     "neighbouring_numbers",
     "weighted_taps",

@@ -11,6 +11,8 @@ from tapegrad.engine.runs import set_all
 
 EXPONENTIALS, LOGARITHMS, SUMS, MAXIMA = 0, 1, 2, 3  # places among the loops that callers give
 TILE = 256  # neighbouring runs that are gone through together
+NEAR = 1024  # elements at which passes are shortest
+DEPTH = 128  # of the list of parts of a sum by halves
 MINUS_INFINITY = -float("inf")
 
 
@@ -81,15 +83,49 @@ def less_products(out, g, g_step, z, s, s_step, count):
 
 
 @inline
+def exponentials_less(loops, x, z, room, count, most, step, logarithm):
+    """Exponentials of differences, to the room if the differences themselves are wanted; else they come to `z`."""
+    less(f64(z, count) if logarithm else f64(room, count), f64(x, count), count, most, step)
+    apply_loop(loops, EXPONENTIALS, count, z if logarithm else room, room if logarithm else z)
+
+
+@inline
+def sum_by_halves(loops, x, z, room, count, most, logarithm):
+    """Exponentials of a long run, and their sum as NumPy adds it up: parts of it are in order, and go through all passes at once.
+
+    Returned is the sum; the room has a block and what is still to be done, a length or 0 for an addition of two sums.
+    """
+    waiting, sums, total = f64(room + 8 * NEAR, DEPTH), f64(room + 8 * (NEAR + DEPTH), DEPTH), room + 8 * (NEAR + 2 * DEPTH)
+    waiting[0] = count
+    left, known, at, s = 1, 0, 0, f64(total, 1)
+    while left > 0:
+        left -= 1
+        length = int(waiting[left])
+        if length > NEAR:
+            half = length // 2 - length // 2 % 8
+            waiting[left], waiting[left + 1], waiting[left + 2] = 0, length - half, half
+            left += 3
+        elif length > 0:
+            s[0] = -0.0
+            exponentials_less(loops, x + 8 * at, z + 8 * at, room, length, most, 0, logarithm)
+            gather_loop(loops, SUMS, length, room if logarithm else z + 8 * at, total, 0)
+            sums[known] = s[0]
+            known += 1
+            at += length
+        else:
+            known -= 1
+            sums[known - 1] += sums[known]
+    return sums[0]
+
+
+@inline
 def of_neighbours(loops, x, z, room, count, logarithm):
-    """One run of neighbouring elements; `room` has two numbers more than that."""
-    row, out, top, total = f64(x, count), f64(z, count), room + 8 * count, room + 8 * count + 8
-    kept, most, s = f64(room, count), f64(top, 1), f64(total, 1)
+    """One run of neighbouring elements; `room` has two numbers in front."""
+    out, top, total = f64(z, count), room, room + 8
+    most, s = f64(top, 1), f64(total, 1)
     most[0], s[0] = MINUS_INFINITY, 0.0
     gather_loop(loops, MAXIMA, count, x, top, 0)
-    less(out if logarithm else kept, row, count, most, 0)
-    apply_loop(loops, EXPONENTIALS, count, z if logarithm else room, room if logarithm else z)
-    gather_loop(loops, SUMS, count, room if logarithm else z, total, 0)
+    s[0] += sum_by_halves(loops, x, z, room + 16, count, most, logarithm)
     if logarithm:
         apply_loop(loops, LOGARITHMS, 1, total, top)
         b = most[0]
@@ -100,24 +136,30 @@ def of_neighbours(loops, x, z, room, count, logarithm):
 
 
 @inline
+def add_rows(s, rows, part, kept):
+    """Rows added to sums one after the other."""
+    for k in range(rows):
+        for j in range(part):
+            s[j] += kept[k * part + j]
+
+
+@inline
 def of_runs_apart(loops, x, z, room, count, inner, part, logarithm):
-    """Neighbouring runs whose elements are `inner` apart; `room` has three parts."""
-    step, top, total = 8 * inner, room + 8 * part, room + 16 * part
-    kept, most, s = f64(room, part), f64(top, part), f64(total, part)
+    """Neighbouring runs whose elements are `inner` apart; rows of them that are neighbours go through NumPy's loops together."""
+    step, top, total = 8 * inner, room + 8 * NEAR, room + 8 * (NEAR + part)
+    most, s, together = f64(top, part), f64(total, part), max(1, NEAR // part) if part == inner else 1
     set_all(most, part, MINUS_INFINITY)
     set_all(s, part, 0.0)
     for k in range(count):
         gather_loop(loops, MAXIMA, part, x + k * step, top, 8)
-    for k in range(count):
-        row, out = f64(x + k * step, part), f64(z + k * step, part)
-        if logarithm:
-            less(out, row, part, most, 1)
-            apply_loop(loops, EXPONENTIALS, part, z + k * step, room)
-            gather_loop(loops, SUMS, part, room, total, 8)
-        else:
-            less(kept, row, part, most, 1)
-            apply_loop(loops, EXPONENTIALS, part, room, z + k * step)
-            gather_loop(loops, SUMS, part, z + k * step, total, 8)
+    for k in range(0, count, together):
+        rows = min(together, count - k)
+        for i in range(rows):
+            differences = z + (k + i) * step if logarithm else room + 8 * i * part
+            less(f64(differences, part), f64(x + (k + i) * step, part), part, most, 1)
+        given, found = z + k * step if logarithm else room, room if logarithm else z + k * step
+        apply_loop(loops, EXPONENTIALS, rows * part, given, found)
+        add_rows(s, rows, part, f64(found, rows * part))
     if logarithm:
         apply_loop(loops, LOGARITHMS, part, total, top)
     for k in range(count):
@@ -129,7 +171,7 @@ def of_runs_apart(loops, x, z, room, count, inner, part, logarithm):
             divided(out, part, s, 1)
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64)")
+@entry("int64(int64,int64,int64,int64,int64,int64,int64)", wide=True)
 def exponential_shares(pz, px, proom, outer, count, inner, options):
     """Softmax of `x`, or its logarithm if bit 0 of `options` is set; the rest of that is the address of NumPy's loops."""
     loops, logarithm = words_at(options & -2), options & 1
@@ -148,49 +190,52 @@ def exponential_shares(pz, px, proom, outer, count, inner, options):
 
 @inline
 def neighbours_back(loops, g, g_step, z, out, room, count, logarithm):
-    """The cotangent of one run of neighbouring elements."""
-    total = room + 8 * count
-    kept, s, result = f64(room, count), f64(total, 1), f64(out, count)
+    """The cotangent of one run of neighbouring elements; `room` has a number in front."""
+    s, kept_at = f64(room, 1), room + 8
+    kept, result = f64(kept_at, count), f64(out, count)
     gs, zs = f64(g, count if g_step else 1), f64(z, count)
     s[0] = 0.0
     if logarithm:
         if g_step == 0:
             set_all(kept, count, gs[0])
-        gather_loop(loops, SUMS, count, g if g_step else room, total, 0)
-        apply_loop(loops, EXPONENTIALS, count, z, room)
-        less_products(result, gs, g_step, kept, s, 0, count)
+        gather_loop(loops, SUMS, count, g if g_step else kept_at, room, 0)
+        for start in range(0, count, NEAR):
+            part = min(NEAR, count - start)
+            apply_loop(loops, EXPONENTIALS, part, z + 8 * start, kept_at)
+            less_products(f64(out + 8 * start, part), f64(g + g_step * 8 * start, part if g_step else 1), g_step, kept, s, 0, part)
     else:
         products(kept, gs, g_step, zs, count)
-        gather_loop(loops, SUMS, count, room, total, 0)
+        gather_loop(loops, SUMS, count, kept_at, room, 0)
         less_products(result, kept, 1, zs, s, 0, count)
 
 
 @inline
 def runs_apart_back(loops, g, g_step, z, out, room, count, inner, part, logarithm):
     """The cotangents of neighbouring runs whose elements are `inner` apart."""
-    step, total = 8 * inner, room + 8 * part
-    kept, s = f64(room, part), f64(total, part)
+    step, total = 8 * inner, room + 8 * NEAR
+    kept, s, together = f64(room, part), f64(total, part), max(1, NEAR // part) if part == inner else 1
     set_all(s, part, 0.0)
     for k in range(count):
         gs, zs = f64(g + k * step * g_step, part if g_step else 1), f64(z + k * step, part)
         if logarithm:
             for j in range(part):
-                kept[j] = gs[j * g_step]
+                s[j] += gs[j * g_step]
         else:
             products(kept, gs, g_step, zs, part)
-        gather_loop(loops, SUMS, part, room, total, 8)
+            add_rows(s, 1, part, kept)
     for k in range(count):
         gs, zs = f64(g + k * step * g_step, part if g_step else 1), f64(z + k * step, part)
         result = f64(out + k * step, part)
         if logarithm:
-            apply_loop(loops, EXPONENTIALS, part, z + k * step, room)
-            less_products(result, gs, g_step, kept, s, 1, part)
+            if k % together == 0:
+                apply_loop(loops, EXPONENTIALS, min(together, count - k) * part, z + k * step, room)
+            less_products(result, gs, g_step, f64(room + 8 * (k % together) * part, part), s, 1, part)
         else:
             products(kept, gs, g_step, zs, part)
             less_products(result, kept, 1, zs, s, 1, part)
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64)", wide=True)
 def cotangents_of_shares(pout, pg, pz, proom, outer, count, inner, g_step, options):
     """What a cotangent of the result becomes, from the result; a `g_step` of 0 says that it is one number everywhere."""
     loops, logarithm = words_at(options & -2), options & 1

@@ -9,6 +9,10 @@ SUMMED, MULTIPLIED, LARGEST, SMALLEST = range(4)
 @inline
 def reduce_into(out, values, places, inner, how):
     """`out` op= `values`, blocks at places; nan stays where it is larger or smaller than everything."""
+    if inner == 1 and how == SUMMED:
+        for k in range(len(places)):
+            out[places[k]] += values[k]
+        return
     for k in range(len(places)):
         to, at = places[k] * inner, k * inner
         for j in range(inner):

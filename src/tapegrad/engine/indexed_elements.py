@@ -143,6 +143,18 @@ def take_last_elements(pz, px, plist, inner, pwriter):
     return 0
 
 
+@inline
+def first_outside(index, n, extent, negative):
+    """The number of the first index that is out of bounds; -1 if none is."""
+    for k in range(n):
+        place = index[k]
+        if negative != 0 and place < 0:
+            place += extent
+        if place < 0 or place >= extent:
+            return k
+    return -1
+
+
 @entry("int64(int64,int64,int64,int64,int64)")
 def places_along(plist, pindex, px, position, negative):
     """Places of elements of x whose index along one dimension is given, and in the others is that of the index array.
@@ -151,21 +163,20 @@ def places_along(plist, pindex, px, position, negative):
     """
     list_of, index, n = i64(array_data(plist), array_size(plist)), i64(array_data(pindex), array_size(pindex)), array_size(pindex)
     rank, own, whole = array_rank(px), array_dimensions(pindex), array_dimensions(px)
-    extent, stride = whole[position], 1
+    extent, stride, wrong = whole[position], 1, False
+    for d in range(position + 1, rank):
+        stride *= whole[d]
     for k in range(n):
-        list_of[k] = 0
-    apart = 1  # elements of the index array from one index of the dimension to the next
+        place = index[k]
+        place += extent if negative != 0 and place < 0 else 0
+        wrong |= (place < 0) | (place >= extent)
+        list_of[k] = place * stride
+    if wrong:
+        return first_outside(index, n, extent, negative)
+    stride, apart = 1, 1  # elements of the index array from one index of the dimension to the next
     for d in range(rank - 1, -1, -1):
         length = own[d]
-        if d == position:
-            for k in range(n):
-                place = index[k]
-                if negative != 0 and place < 0:
-                    place += extent
-                if place < 0 or place >= extent:
-                    return k
-                list_of[k] += place * stride
-        elif length > 1:
+        if d != position and length > 1:
             k, at = 0, 0
             while k < n:
                 end = k + apart

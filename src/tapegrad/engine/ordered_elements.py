@@ -19,10 +19,10 @@ def find_first(order, values, outer, extent, inner, count, descending):
     for o in range(outer):
         for j in range(inner):
             start, to = o * extent * inner + j, o * count * inner + j
-            known = 0
+            known, last = 0, values[start]
             for k in range(extent):
                 value = values[start + k * inner]
-                if known == count and not comes_before(value, values[start + order[to + (count - 1) * inner] * inner], descending):
+                if known == count and not comes_before(value, last, descending):
                     continue
                 at = min(known, count - 1)
                 while at > 0 and comes_before(value, values[start + order[to + (at - 1) * inner] * inner], descending):
@@ -30,6 +30,7 @@ def find_first(order, values, outer, extent, inner, count, descending):
                     at -= 1
                 order[to + at * inner] = k
                 known = min(known + 1, count)
+                last = values[start + order[to + (known - 1) * inner] * inner]
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64)")

@@ -12,6 +12,7 @@ from tapegrad.engine.memory import array_data, array_size, f64, i64
 
 LANES_OF_SUMS = 8
 PAIRS_AT_ONCE = 128  # whose sums stay near
+COORDINATES_AT_ONCE = 8  # whose values and sums for these pairs stay near beside four rows of weights
 MAGNITUDES, SQUARES, SCALED_SQUARES = 1, 2, 3  # the scaled ones are of differences that would overflow or vanish
 
 
@@ -114,7 +115,7 @@ def sum_block(lanes, scales, x, pq, row, first, length, count, terms):
         add_terms(f64(lanes, count), x[k], f64(pq + k * row, count), scales, count, terms)
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64)", nogil=True)
+@entry("int64(int64,int64,int64,int64,int64,int64,int64)", nogil=True, wide=True)
 def distances_of_pairs(pz, px, pq, pplan, pscratch, terms, triangle):
     """Norms of differences of the rows of x and the columns of q, with `triangle` of each row and the columns behind its own only.
 
@@ -125,10 +126,12 @@ def distances_of_pairs(pz, px, pq, pplan, pscratch, terms, triangle):
         d += plan[block]
     n, m, z, lanes = array_size(px) // d, array_size(pq) // d, array_data(pz), array_data(pscratch)
     scales, stack = f64(lanes + LANES_OF_SUMS * lane, PAIRS_AT_ONCE), lanes + (LANES_OF_SUMS + 1) * lane
-    for i in range(n):
-        x, start = f64(array_data(px) + i * d * 8, d), i + 1 if triangle else 0
-        while start < m:
-            count, top, first, q = min(m - start, PAIRS_AT_ONCE), 0, 0, array_data(pq) + start * 8
+    for start in range(0, m, PAIRS_AT_ONCE):  # whose columns stay near for all rows
+        end = min(start + PAIRS_AT_ONCE, m)
+        for i in range(min(n, end - 1) if triangle else n):
+            x, begin, top, first = f64(array_data(px) + i * d * 8, d), max(start, i + 1) if triangle else start, 0, 0
+            count, q = end - begin, array_data(pq) + begin * 8
+            out = z + 8 * (i * (2 * m - i - 1) // 2 + begin - i - 1 if triangle else i * m + begin)
             if terms == SCALED_SQUARES:
                 find_scales(scales, x, q, m * 8, d, count)
             for block in range(0, len(plan), 2):
@@ -140,9 +143,7 @@ def distances_of_pairs(pz, px, pq, pplan, pscratch, terms, triangle):
                     top -= 1
                     add_values(f64(stack + top * lane, count), f64(stack + (top + 1) * lane, count), count)
                 top += 1
-            fine &= take_roots(f64(z, count), f64(stack, count), scales, count, terms)
-            z += count * 8
-            start += count
+            fine &= take_roots(f64(out, count), f64(stack, count), scales, count, terms)
     return 1 if fine else 0
 
 
@@ -188,7 +189,7 @@ def is_finite(values, count):
     return size < 1e300
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64)", nogil=True)
+@entry("int64(int64,int64,int64,int64,int64,int64)", nogil=True, wide=True)
 def weigh_differences(pz, pweights, px, pq, d, signs):
     """``z[k, j] = sum(weights[i, j] * (x[k, j] - q[i, k]) for i)``, with differences or their signs."""
     n, m, z, x = array_size(pq) // d, array_size(px) // d, array_data(pz), array_data(px)
@@ -196,15 +197,16 @@ def weigh_differences(pz, pweights, px, pq, d, signs):
     finite = is_finite(q, n * d) and is_finite(f64(x, m * d), m * d) and is_finite(f64(w, n * m), n * m)
     fill_values(f64(z, d * m), 0.0, d * m)
     for start in range(0, m, PAIRS_AT_ONCE):
-        count, i, row = min(m - start, PAIRS_AT_ONCE), 0, m * 8
-        while i < n:
-            at, four = w + (i * m + start) * 8, finite and i + 3 < n
-            for k in range(d):
-                out, values = f64(z + (k * m + start) * 8, count), f64(x + (k * m + start) * 8, count)
-                if four:
-                    some = f64(at, count), f64(at + row, count), f64(at + 2 * row, count), f64(at + 3 * row, count)
-                    add_four_weighted(out, some[0], some[1], some[2], some[3], values, q, i * d + k, d, count, signs)
-                else:
-                    add_weighted(out, f64(at, count), values, q[i * d + k], count, signs)
-            i += 4 if four else 1
+        for first in range(0, d, COORDINATES_AT_ONCE):
+            count, i, row, last = min(m - start, PAIRS_AT_ONCE), 0, m * 8, min(d, first + COORDINATES_AT_ONCE)
+            while i < n:
+                at, four = w + (i * m + start) * 8, finite and i + 3 < n
+                for k in range(first, last):
+                    out, values = f64(z + (k * m + start) * 8, count), f64(x + (k * m + start) * 8, count)
+                    if four:
+                        some = f64(at, count), f64(at + row, count), f64(at + 2 * row, count), f64(at + 3 * row, count)
+                        add_four_weighted(out, some[0], some[1], some[2], some[3], values, q, i * d + k, d, count, signs)
+                    else:
+                        add_weighted(out, f64(at, count), values, q[i * d + k], count, signs)
+                i += 4 if four else 1
     return 0

@@ -6,7 +6,7 @@ from tapegrad.engine.memory import array_data, array_size, f64
 SQUARE, SMOOTH, HUBER = range(3)
 
 
-@entry("int64(int64,int64,int64,int64,int64)", nogil=True)
+@entry("int64(int64,int64,int64,int64,int64)", nogil=True, wide=True)
 def residual_losses(pz, px, py, pparameter, kind):
     """The square of ``x - y``, or a parabola near 0 that goes on as a straight line, as of `smooth_l1_loss` or `huber_loss`."""
     n = array_size(pz)
@@ -30,7 +30,7 @@ def residual_losses(pz, px, py, pparameter, kind):
     return 0
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64)", nogil=True)
+@entry("int64(int64,int64,int64,int64,int64,int64,int64)", nogil=True, wide=True)
 def limited_differences(pa, pb, px, py, pg, pnumbers, g_step):
     """``(x - y) / divisor`` between two bounds, times the cotangent, and that with the other sign; either result may be 0.
 

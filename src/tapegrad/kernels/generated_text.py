@@ -115,7 +115,7 @@ def _scalar_partials() -> str:
     )
 
 
-_SIGNATURE = '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)")'
+_SIGNATURE = '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)", wide=True)'
 
 
 def _partial_loop(text: str) -> list[str]:

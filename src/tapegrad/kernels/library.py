@@ -22,7 +22,8 @@ from tapegrad.arrays import numpy_api
 from tapegrad.compilation.jit import Lazy
 
 __all__ = [
-    "FOLDER", "FORMAT", "MODULE", "RECORD", "digest", "find", "is_current", "record_of_this", "sources_digest", "why_compiled",
+    "FOLDER", "FORMAT", "MODULE", "RECORD", "WIDE", "WIDER", "digest", "find", "functions_of", "is_current", "record_of_this",
+    "sources_digest", "why_compiled",
 ]  # fmt: skip
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -36,8 +37,8 @@ TABLES = ("rules", "second_partials")
 SOURCES = (
     "compilation/jit.py", "compilation/memory_types.py", "kernels/function_blocks.py", "kernels/generated_text.py",
     "kernels/loop_text.py", "kernels/opcodes.py", "kernels/second_partials.py", "library_build/build.py",
-    "library_build/glue.py", "nopython/formulas/edge_pushing.py", "nopython/formulas/formula.py",
-    "nopython/tape/array_rows.py", "nopython/tape/columns.py", "nopython/tape/lane_sweeps.py",
+    "library_build/glue.py", "library_build/machine_code.py", "library_build/wide_loops.py", "nopython/formulas/edge_pushing.py",
+    "nopython/formulas/formula.py", "nopython/tape/array_rows.py", "nopython/tape/columns.py", "nopython/tape/lane_sweeps.py",
     "nopython/tape/matrix_programs.py", "nopython/tape/matrix_rows.py", "nopython/tape/reverse_sweep.py",
     "nopython/tape/row_instructions.py", "nopython/tape/row_writing.py", "nopython/tape/sweep_along.py",
     "nopython/tape/sweep_entries.py", "nopython/types/curved_tape.py", "nopython/types/variable.py",
@@ -50,7 +51,12 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "x86-64-v2": ("SSE", "SSE2", "SSE3", "SSSE3", "SSE41", "SSE42", "POPCNT"),
     "x86-64-v3": ("SSE", "SSE2", "SSE3", "SSSE3", "SSE41", "SSE42", "POPCNT", "AVX", "F16C", "FMA3", "AVX2"),
 }
-LEVELS = {"X86_V2": "x86-64-v2", "X86_V3": "x86-64-v3", "X86_V4": "x86-64-v3"}
+FEATURES["x86-64-v4"] = (*FEATURES["x86-64-v3"], "AVX512F", "AVX512CD", "AVX512_SKX")  # the last one stands for three more
+LEVELS = {"X86_V2": "x86-64-v2", "X86_V3": "x86-64-v3", "X86_V4": "x86-64-v4"}
+
+# Families with wider registers, for which a library has its long loops once more, and how the names of these begin.
+WIDER = {"x86-64-v3": "x86-64-v4"}
+WIDE = "wide_"
 
 
 class NotUsableError(Exception):
@@ -160,7 +166,9 @@ def _load(folder: str) -> SimpleNamespace:
         module = _object(content) if path.endswith(".o") else _extension(path)
     except (ImportError, KeyError, ValueError) as error:
         raise NotUsableError(f"{path} cannot be loaded: {error}", is_wrong=True) from error
-    return SimpleNamespace(module=module, path=path, **tables, **_functions(module))
+    wider = WIDER.get(record["processor"])
+    is_wide = wider is not None and not set(FEATURES[wider]) - available_features()
+    return SimpleNamespace(module=module, path=path, **tables, **functions_of(module, is_wide))
 
 
 def _rules() -> Any:
@@ -244,7 +252,9 @@ def _object(content: bytes) -> Any:
     return ctypes.PYFUNCTYPE(ctypes.py_object)(code.get_function_address(f"PyInit_{MODULE}"))()
 
 
-def _functions(module: Any) -> dict[str, Lazy]:
-    """Entries by their builtin functions, kernels by their addresses."""
+def functions_of(module: Any, is_wide: bool) -> dict[str, Lazy]:
+    """Entries by their builtin functions, kernels by their addresses; of those that are there twice, one."""
     names = enumerate(module.__doc__.split())
-    return {name: Lazy.of(getattr(module, name, None) or module.address(k)) for k, name in names}
+    found = {name: Lazy.of(getattr(module, name, None) or module.address(k)) for k, name in names}
+    wide = {name: found.pop(name) for name in list(found) if name.startswith(WIDE)}
+    return found | {name.removeprefix(WIDE): function for name, function in wide.items()} if is_wide else found

@@ -2,14 +2,14 @@
 
 Numba is needed here and not where the library is used. Each function is compiled by `numba.cfunc` from the text that is compiled
 where there is no library; their LLVM code is linked with that of `glue`, all but the module's initialisation becomes
-internal, and the whole is optimised once. Where there is no linker, the object file itself is kept.
+internal, and the whole is optimised once. Some are there once more for wider registers (`wide_loops`). Where there is no linker,
+the object file itself is kept.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import re
 import shlex
 import shutil
 import subprocess
@@ -17,20 +17,17 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from tapegrad.compilation import jit
 from tapegrad.compilation.jit import Lazy
 from tapegrad.kernels import library
 from tapegrad.kernels.generated_text import whole_source
 from tapegrad.kernels.opcodes import rule_table
 from tapegrad.kernels.second_partials import second_table
-from tapegrad.library_build.glue import Function, glue
+from tapegrad.library_build import wide_loops
+from tapegrad.library_build.glue import glue
+from tapegrad.library_build.machine_code import compiled, defined_by, emitted, optimised
 
 __all__ = ["build", "default_processor", "linked", "object_code", "record_text"]
-
-# Helpers of Numba that no library may need: what they do, it cannot.
-FOREIGN = re.compile(r"\b(numba|NRT|_ZN)")
 
 
 def default_processor() -> str:
@@ -55,24 +52,13 @@ def object_code(text: str, processor: str) -> bytes:
     TypeError
         If an entry does not return int64.
     """
-    return _optimised(*_compiled(text), processor)
-
-
-def _compiled(text: str) -> tuple[list[Function], list[str]]:
-    """All entries and kernels, and their LLVM code."""
-    import numba
-
-    jit.takes_all_passes = True
-    space: dict[str, Any] = {"__name__": "tapegrad_library"}
-    exec(compile(text, "<tapegrad engine>", "exec"), space)
-    space |= _parts_of_recordings()
-    functions, codes = [], []
-    for name, lazy in space.items():
-        if isinstance(lazy, Lazy):
-            made: Any = numba.cfunc(jit.typed(lazy.signature), error_model="numpy")(lazy.function)
-            functions.append(Function(name, lazy.signature, made.native_name, lazy.is_entry, lazy.nogil))
-            codes.append(made.inspect_llvm())
-    return functions, codes
+    exported = [f"PyInit_{library.MODULE}"]
+    with wide_loops.made_meanwhile(processor) as wide_code:
+        found = defined_by(text) | _parts_of_recordings()
+        functions, codes = compiled(found)
+        twice = [function for function in functions if found[function.name].wide] if processor in library.WIDER else []
+        whole, machine = optimised([*codes, glue([*functions, *wide_loops.declared(twice)])], processor, exported)
+        return emitted(whole, machine, wide_code(), exported)
 
 
 def _parts_of_recordings() -> dict[str, Lazy]:
@@ -82,27 +68,6 @@ def _parts_of_recordings() -> dict[str, Lazy]:
     modules = lane_sweeps, reverse_sweep, sweep_along, matrix_programs
     found = [lazy for module in modules for lazy in vars(module).values() if isinstance(lazy, Lazy)]
     return {sweep_entries.PREFIX + lazy.function.__name__: lazy for lazy in found}
-
-
-def _optimised(functions: list[Function], codes: list[str], processor: str) -> bytes:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    triple = llvm.Target.from_default_triple()
-    machine = triple.create_target_machine(cpu=processor, opt=3, reloc="pic", codemodel="default")
-    whole = llvm.parse_assembly(codes[0])
-    for code in (*codes[1:], glue(functions)):
-        whole.link_in(llvm.parse_assembly(code))
-    for thing in (*whole.functions, *whole.global_variables):
-        if not thing.is_declaration and thing.name != f"PyInit_{library.MODULE}":
-            thing.linkage = "internal"
-    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
-    passes.getModulePassManager().run(whole, passes)
-    needed = [f.name for f in whole.functions if f.is_declaration and not f.name.startswith("llvm.")]
-    if any(map(FOREIGN.search, needed)):
-        raise RuntimeError(f"the engine's code needs {' '.join(filter(FOREIGN.search, needed))}, which only Numba has")
-    return bytes(machine.emit_object(whole))
 
 
 def _linker() -> str | None:

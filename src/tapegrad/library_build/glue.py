@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tapegrad.kernels.library import MODULE
 
-__all__ = ["Function", "glue"]
+__all__ = ["HELPERS", "Function", "glue"]
 
 KINDS = {"float64": "double", "void": "void"}  # what else there is are integers, or addresses under the name of what is there
 READ = {"i64": ("PyLong_AsLongLong", "icmp eq i64", "-1"), "double": ("PyFloat_AsDouble", "fcmp oeq double", "-1.0")}
@@ -28,6 +28,15 @@ class Function(NamedTuple):
 
 
 # Numba's helpers for the interpreter lock stand on paths that are never taken: the lock is held.
+HELPERS = """
+declare double @tgamma(double)
+define void @numba_gil_ensure(ptr %state) { ret void }
+define void @numba_gil_release(ptr %state) { ret void }
+define double @numba_gamma(double %x) {
+  %value = call double @tgamma(double %x)
+  ret double %value
+}"""
+
 START = """
 declare i64 @PyLong_AsLongLong(ptr)
 declare double @PyFloat_AsDouble(ptr)
@@ -37,13 +46,6 @@ declare i32 @PyErr_BadArgument()
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyModule_Create2(ptr, i32)
-declare double @tgamma(double)
-define void @numba_gil_ensure(ptr %state) {{ ret void }}
-define void @numba_gil_release(ptr %state) {{ ret void }}
-define double @numba_gamma(double %x) {{
-  %value = call double @tgamma(double %x)
-  ret double %value
-}}
 @kernels = internal constant [{count} x ptr] [{addresses}]
 define i64 @address(i64 %k) {{
   %place = getelementptr ptr, ptr @kernels, i64 %k
@@ -145,7 +147,7 @@ def glue(functions: list[Function]) -> str:
     """
     address = Function("address", "int64(int64)", "address", is_entry=True, nogil=False)
     entries = [function for function in functions if function.is_entry] + [address]
-    code = START.format(count=len(functions), addresses=", ".join(f"ptr @{function.symbol}" for function in functions))
+    code = HELPERS + START.format(count=len(functions), addresses=", ".join(f"ptr @{function.symbol}" for function in functions))
     code += "".join(map(_declaration, functions)) + "".join(map(_shim, entries))
     names = " ".join(function.name for function in functions)
     return code + END.format(

@@ -17,6 +17,7 @@ __all__ = ["SUM_START", "cotangent", "numpys_loops", "total_of_few", "values"]
 
 Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
+ROOM = 2048  # numbers of the kernel's room besides those of a run
 
 
 _around = functools.lru_cache(maxsize=512)(around)
@@ -62,7 +63,7 @@ def values(data: Array, axes: tuple[int, ...], logarithm: bool) -> Array | None:
         return None
     outer, count, inner = _around(data.shape, *axes)
     empty = np.empty if data.size <= SMALL else large_empty
-    result, room = empty(data.shape, FLOAT64), np.empty(count + 1024)
+    result, room = empty(data.shape, FLOAT64), np.empty(count + ROOM)
     ARRAY_KERNELS.exponential_shares(id(result), id(data), id(room), outer, count, inner, numpys_loops() | logarithm)
     return result
 
@@ -77,7 +78,7 @@ def cotangent(g: Tensor, result: Tensor, axes: tuple[int, ...], logarithm: bool)
         return None
     outer, count, inner = _around(z.shape, *axes)
     empty = np.empty if z.size <= SMALL else large_empty
-    out, room = empty(z.shape, FLOAT64), np.empty(count + 1024)
+    out, room = empty(z.shape, FLOAT64), np.empty(count + ROOM)
     ARRAY_KERNELS.cotangents_of_shares(
         id(out), id(adjoint), id(z), id(room), outer, count, inner, int(not is_number), numpys_loops() | logarithm
     )

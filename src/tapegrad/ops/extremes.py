@@ -16,7 +16,7 @@ from tapegrad.engine.layout import TAKEN_AT
 from tapegrad.ops import elementwise
 from tapegrad.ops.flat_places import Places, along, take_at, take_vjp
 from tapegrad.ops.namespaces import TENSORS
-from tapegrad.ops.reductions import Dims, add_reduce, reduced
+from tapegrad.ops.reductions import Dims, add_reduce, reduce_along, reduced
 from tapegrad.recording.axes import axis
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -231,17 +231,17 @@ def _extreme(op: Structural, choose: Any, name: str, x: Tensor, dim: Dims, keepd
     data = array_of(x)
     removed = reduced(dim, data.ndim)
     require_elements(data, removed, dim is None, name)
-    return apply(op, (x,), choose.reduce(data, removed, None, None, keepdim), (removed, keepdim))
+    return apply(op, (x,), reduce_along(choose, data, removed, keepdim), (removed, keepdim))
 
 
 def largest_again(arrays: Sequence[Array], attrs: Any) -> Any:
     """The value of a largest element."""
-    return maximum_reduce(arrays[0], attrs[0], None, None, attrs[1])
+    return reduce_along(np.maximum, arrays[0], *attrs)
 
 
 def smallest_again(arrays: Sequence[Array], attrs: Any) -> Any:
     """The value of a smallest element."""
-    return minimum_reduce(arrays[0], attrs[0], None, None, attrs[1])
+    return reduce_along(np.minimum, arrays[0], *attrs)
 
 
 def share_evenly(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -267,21 +267,28 @@ def shared_by_loop(g: Tensor, x: Tensor, z: Tensor, removed: tuple[int, ...], ma
     data, values, adjoint = x._data, array_of(z), array_of(g)
     if type(data) is not np.ndarray or not (data.dtype is values.dtype is adjoint.dtype is FLOAT64) or not data.flags.c_contiguous:
         return None
-    if not data.size or not removed or removed[-1] - removed[0] + 1 != len(removed):
+    extents = _groups(data.shape, removed) if data.size else None
+    if extents is None:
         return None
     if not (values.flags.c_contiguous and adjoint.flags.c_contiguous):
         values, adjoint = np.ascontiguousarray(values), np.ascontiguousarray(adjoint)
-    outer, count, inner = 1, 1, 1
-    for k, extent in enumerate(data.shape):
-        if k < removed[0]:
-            outer *= extent
-        elif k > removed[-1]:
-            inner *= extent
-        else:
-            count *= extent
     result = large_empty(data.shape, FLOAT64)
-    ARRAY_KERNELS.share_evenly(id(result), id(data), id(values), id(adjoint), outer, count, inner, int(magnitudes))
+    ARRAY_KERNELS.share_evenly(id(result), id(data), id(values), id(adjoint), *extents, int(magnitudes))
     return make(result, 0)
+
+
+def _groups(shape: tuple[int, ...], removed: tuple[int, ...]) -> list[int] | None:
+    """Elements of what is removed in front, kept, removed and kept again; None if they lie otherwise."""
+    if not removed:
+        return None
+    extents, group = [1, 1, 1, 1], 1 if removed[-1] - removed[0] + 1 == len(removed) or removed[0] else 0
+    for k, extent in enumerate(shape):
+        if (group % 2 == 0) != (k in removed):
+            group += 1
+        if group > 3:
+            return None
+        extents[group] *= extent
+    return extents
 
 
 def _position(find: Any, name: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:

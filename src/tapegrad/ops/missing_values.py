@@ -13,7 +13,7 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
 from tapegrad.ops.comparing import isnan, logical_not
 from tapegrad.ops.exponential_shares import total_of_few
-from tapegrad.ops.reductions import Dims, add_reduce, reduced, sum
+from tapegrad.ops.reductions import Dims, add_reduce, reduce_along, reduced, sum
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import choose
 from tapegrad.recording.structural import Context, Structural, apply
@@ -65,7 +65,7 @@ def nansum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLi
 def _sum_of_present(arrays: Sequence[Array], attrs: Any, present: Array) -> Any:
     (data,), (removed, keepdim) = arrays, attrs
     with quiet():
-        return add_reduce(choose(present, data, data.dtype.type(0)), removed, None, None, keepdim)
+        return reduce_along(np.add, choose(present, data, data.dtype.type(0)), removed, keepdim)
 
 
 def _nansum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.ops import elementwise
 from tapegrad.ops.norms import without_zeros
-from tapegrad.ops.reductions import Dims, add_reduce, count, mean_over, reduced
+from tapegrad.ops.reductions import Dims, count, mean_over, reduce_along, reduced
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
 
@@ -178,8 +178,8 @@ def _variance(arrays: Sequence[Any], attrs: Any) -> Any:
     size: Any = float(count(data.shape, removed))
     if data.itemsize < 8:  # float64 is what numbers are anyway
         size, freedom = np.float64(size).astype(data.dtype), np.asarray(freedom, data.dtype)
-    centred = data - add_reduce(data, removed, None, None, True) / size
-    return add_reduce(centred * centred, removed, None, None, keepdim) / freedom
+    centred = data - reduce_along(np.add, data, removed, True) / size
+    return reduce_along(np.add, centred * centred, removed, keepdim) / freedom
 
 
 def _deviation(arrays: Sequence[Any], attrs: Any) -> Any:

@@ -14,10 +14,12 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.arrays.memory_pool import SMALL
+from tapegrad.deferred import look_up
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
 from tapegrad.ops.namespaces import TENSORS
-from tapegrad.ops.reductions import Dims, add_reduce, count, reduced
+from tapegrad.ops.reductions import Dims, add_reduce, count, reduce_along, reduced
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.rules.norms import SLOPE
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
@@ -90,6 +92,9 @@ def _norm(op: Structural, x: Tensor, order: float, dim: Dims, keepdim: bool) -> 
     return apply(op, (x,), result, (order, removed, keepdim))
 
 
+_REDUCTIONS = {1.0: np.add, math.inf: np.maximum, -math.inf: np.minimum}
+
+
 def _value_again(arrays: Sequence[Any], attrs: Any) -> Any:
     return _value(arrays[0], *attrs)
 
@@ -107,12 +112,8 @@ def _order(p: Any) -> float:
 
 def _value(data: Array, order: float, removed: tuple[int, ...], keepdim: bool) -> Array:
     magnitude = data if order == 2.0 else np.abs(data)
-    if order == 1.0:
-        return add_reduce(magnitude, removed, None, None, keepdim)
-    if order == np.inf:
-        return maximum_reduce(magnitude, removed, None, None, keepdim)
-    if order == -np.inf:
-        return minimum_reduce(magnitude, removed, None, None, keepdim)
+    if order in _REDUCTIONS:
+        return reduce_along(_REDUCTIONS[order], magnitude, removed, keepdim)
     if order == 0.0:
         return add_reduce(magnitude != 0.0, removed, data.dtype, None, keepdim)
     total = np.asarray(_power_sum(magnitude, order, removed, keepdim))
@@ -137,8 +138,12 @@ def _are_in_range(total: Array) -> bool:
 
 
 def _power_sum(magnitude: Array, order: float, removed: tuple[int, ...], keepdim: bool) -> Array:
+    if order == 2.0 and magnitude.size > SMALL:
+        found = look_up("ops.run_reductions:along_runs")(np.add, magnitude, removed, keepdim, True)
+        if found is not None:
+            return found
     powers = magnitude * magnitude if order == 2.0 else magnitude**order
-    return add_reduce(powers, removed, None, None, keepdim)
+    return reduce_along(np.add, powers, removed, keepdim)
 
 
 def _root(total: Array, order: float) -> Array:

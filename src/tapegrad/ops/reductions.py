@@ -12,6 +12,7 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import accumulation_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.deferred import look_up
 from tapegrad.ops import elementwise
 from tapegrad.ops.shaping import reshape
@@ -94,10 +95,19 @@ def sum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike 
     removed = reduced(dim, data.ndim)
     token = enter(IGNORING)
     try:
-        result = add_reduce(data, removed, result_dtype, None, keepdim)
+        result = reduce_along(np.add, data, removed, keepdim, result_dtype)
     finally:
         leave(token)
     return reduce_sum(x, "SumBackward0" if dim is None else "SumBackward1", removed, 1.0, result)
+
+
+def reduce_along(function: Any, data: Any, removed: tuple[int, ...], keepdim: bool, dtype: Any = None) -> Any:
+    """``function.reduce`` over axes, which takes long for each of many short runs."""
+    if data.size > SMALL:
+        found = look_up("ops.run_reductions:along_runs")(function, data, removed, keepdim)
+        if found is not None:
+            return found
+    return function.reduce(data, removed, dtype, None, keepdim)
 
 
 def total(data: Any, dtype: Any) -> Any:
@@ -176,7 +186,7 @@ def mean_over(x: Tensor, name: str, removed: tuple[int, ...], keepdim: bool) -> 
     token = enter(IGNORING)
     try:
         # half precision is summed in single, where it does not overflow
-        summed = add_reduce(data, removed, np.float32 if data.itemsize == 2 else None, None, keepdim)
+        summed = reduce_along(np.add, data, removed, keepdim, np.float32 if data.itemsize == 2 else None)
         result = np.divide(summed, size)
         if data.itemsize < 8:
             result = result.astype(data.dtype, copy=False)

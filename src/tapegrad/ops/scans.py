@@ -121,10 +121,10 @@ def logcumsumexp(x: Tensor, dim: int) -> Tensor:
 
 def _accumulated(ufunc: Any, data: Array, position: int, backwards: bool = False) -> Array:
     result = np.empty_like(data, order="C")
-    if ufunc is np.add and data.size > SMALL and data.dtype == np.float64 and data.flags.c_contiguous:
+    if ufunc in (np.add, np.multiply) and data.size > SMALL and data.dtype == np.float64 and data.flags.c_contiguous:
         inner = math.prod(data.shape[position + 1 :])
         if inner >= FEW or (inner == 1 and data.size >= 4 * data.shape[position]):
-            ARRAY_KERNELS.running_sums(id(result), id(data), data.shape[position], inner, int(backwards))
+            ARRAY_KERNELS.running_sums(id(result), id(data), data.shape[position], inner, int(backwards), int(ufunc is np.multiply))
             return result
     with quiet():
         ufunc.accumulate(_directed(data, position, backwards), position, None, _directed(result, position, backwards))

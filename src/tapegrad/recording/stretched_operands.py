@@ -10,7 +10,7 @@ from tapegrad.arrays import dtypes
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["OPERATIONS", "combined", "outer_product"]
+__all__ = ["OPERATIONS", "combined", "outer_product", "outer_products"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -70,3 +70,13 @@ def outer_product(a: Array, b: Array) -> Array:
             return found
     product: Array = a[:, None] * b
     return product
+
+
+def outer_products(a: Array, b: Array) -> Array | None:
+    """Products of columns and rows in batches, with the BLAS's zeros, which are sums; None where NumPy is to call it for each."""
+    if not (a.ndim > 2 < b.ndim and a.shape[-1] == b.shape[-2] == 1 and a.dtype is b.dtype is dtypes.float64):
+        return None
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    result = np.multiply(a, b, out=large_empty(shape, dtypes.float64))
+    result += 0.0
+    return result

@@ -1,0 +1,83 @@
+"""Loops that compute much for each element, once more for processors with wider registers.
+
+Numba compiles for one processor in a process, so another process does it meanwhile: ``python -m
+tapegrad.library_build.wide_loops FAMILY FILE`` writes LLVM code whose functions say themselves what they are for. A process chooses
+when it loads the library. Both forms have the same bits: no operation is fused, and none is reordered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tapegrad.kernels import library
+from tapegrad.kernels.generated_text import whole_source
+from tapegrad.library_build.glue import HELPERS, Function
+from tapegrad.library_build.machine_code import compiled, defined_by, optimised
+
+__all__ = ["declared", "made_meanwhile"]
+
+FEATURES = {"x86-64-v4": "-prefer-256-bit"}  # LLVM would leave the wide registers to who asks for them
+GROUP = 1000000  # number of the attributes; LLVM counts its own from 0
+
+
+def declared(functions: list[Function]) -> list[Function]:
+    """The wide forms of functions, as the other process calls them."""
+    names = [library.WIDE + function.name for function in functions]
+    return [function._replace(name=name, symbol=name) for function, name in zip(functions, names, strict=True)]
+
+
+@contextlib.contextmanager
+def made_meanwhile(processor: str) -> Iterator[Callable[[], list[str]]]:
+    """A process that makes the LLVM code for a family of processors, and what waits for it; none if there are no wider registers.
+
+    Raises
+    ------
+    RuntimeError
+        When it is waited for, if the process failed.
+    """
+    wider = library.WIDER.get(processor)
+    if wider is None:
+        yield list
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "wide.ll")
+        command = [sys.executable, "-m", "tapegrad.library_build.wide_loops", wider, str(path)]
+        places = os.pathsep.join(filter(None, [os.path.dirname(library.PACKAGE), os.environ.get("PYTHONPATH")]))
+        process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": places})
+
+        def code() -> list[str]:
+            if process.wait():
+                raise RuntimeError("the process that compiles loops for wider registers failed")
+            return [path.read_text()]
+
+        try:
+            yield code
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _code(family: str) -> str:
+    """LLVM code of all wide forms, optimised."""
+    features = FEATURES[family]
+    os.environ |= {"NUMBA_CPU_NAME": family, "NUMBA_CPU_FEATURES": features}
+    functions, codes = compiled({name: lazy for name, lazy in defined_by(whole_source()).items() if lazy.wide})
+    wide = declared(functions)
+    renamed = [
+        code.replace(f"@{before.symbol}(", f"@{after.symbol}(") for code, before, after in zip(codes, functions, wide, strict=True)
+    ]
+    whole, _ = optimised([HELPERS, *renamed], family, [function.symbol for function in wide], features)
+    text = re.sub(r"^(define .*) \{$", rf"\1 #{GROUP} {{", str(whole), flags=re.MULTILINE)
+    return f'{text}\nattributes #{GROUP} = {{ "target-cpu"="{family}" "target-features"="{features}" }}\n'
+
+
+if __name__ == "__main__":
+    family, path = sys.argv[1:]
+    Path(path).write_text(_code(family))
