@@ -33,11 +33,35 @@ def find_first(order, values, outer, extent, inner, count, descending):
                 last = values[start + order[to + (known - 1) * inner] * inner]
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64)")
-def first_in_order(porder, px, outer, extent, inner, count, descending):
-    """Indices of the first `count` along the middle dimension; x is of float64, float32 or int64."""
+@inline
+def find_first_of_columns(order, values, last, outer, extent, inner, count, descending):
+    """The same, row by row for all columns; `last` has room for the last element of each list."""
+    for o in range(outer):
+        for k in range(extent):
+            known = min(k, count)
+            for j in range(inner):
+                start, to = o * extent * inner + j, o * count * inner + j
+                value = values[start + k * inner]
+                if known == count and not comes_before(value, last[j], descending):
+                    continue
+                at = min(known, count - 1)
+                while at > 0 and comes_before(value, values[start + order[to + (at - 1) * inner] * inner], descending):
+                    order[to + at * inner] = order[to + (at - 1) * inner]
+                    at -= 1
+                order[to + at * inner] = k
+                last[j] = values[start + order[to + (min(known + 1, count) - 1) * inner] * inner]
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64)")
+def first_in_order(porder, px, room, outer, extent, inner, count, descending):
+    """Indices of the first `count` along the middle dimension; x is of float64, float32 or int64.
+
+    There may be room for `inner` numbers, with which columns of float64 are gone through together.
+    """
     order, number, n = i64(array_data(porder), array_size(porder)), array_type_number(px), array_size(px)
-    if number == FLOAT64:
+    if number == FLOAT64 and room:
+        find_first_of_columns(order, f64(array_data(px), n), f64(room, inner), outer, extent, inner, count, descending != 0)
+    elif number == FLOAT64:
         find_first(order, f64(array_data(px), n), outer, extent, inner, count, descending != 0)
     elif number == FLOAT32:
         find_first(order, f32(array_data(px), n), outer, extent, inner, count, descending != 0)

@@ -12,7 +12,8 @@ from tapegrad.engine.memory import array_data, array_size, f64, i64
 
 LANES_OF_SUMS = 8
 PAIRS_AT_ONCE = 128  # whose sums stay near
-COORDINATES_AT_ONCE = 8  # whose values and sums for these pairs stay near beside four rows of weights
+COLUMNS_AT_ONCE = 384  # of weights
+COORDINATES_AT_ONCE = 4  # whose values and sums for these columns stay near beside four rows of weights
 MAGNITUDES, SQUARES, SCALED_SQUARES = 1, 2, 3  # the scaled ones are of differences that would overflow or vanish
 
 
@@ -90,60 +91,87 @@ def take_roots(out, sums, scales, count, terms):
 
 
 @inline
-def sum_block(lanes, scales, x, pq, row, first, length, count, terms):
-    """The sums of a block, in the first of the lanes."""
+def sum_block(lanes, scales, x, d, rows, pq, row, first, length, count, terms):
+    """The sums of a block for neighbouring rows of x, each in the first of its lanes; columns stay near while rows take turns."""
     used, lane = LANES_OF_SUMS if length >= LANES_OF_SUMS else 1, PAIRS_AT_ONCE * 8
-    last = first + length - length % used
+    last, apart = first + length - length % used, used * row
     for k in range(used):
-        sums, at, apart = f64(lanes + k * lane, count), first + k, used * row
-        fill_values(sums, 0.0, count)
+        at = first + k
+        for r in range(rows):
+            fill_values(f64(lanes + (r * LANES_OF_SUMS + k) * lane, count), 0.0, count)
         while used > 1 and terms != SCALED_SQUARES and at + 3 * used < last:
             q = pq + at * row
             four = f64(q, count), f64(q + apart, count), f64(q + 2 * apart, count), f64(q + 3 * apart, count)
-            add_four_terms(sums, x, at, four[0], four[1], four[2], four[3], count, terms)
+            for r in range(rows):
+                sums, own = f64(lanes + (r * LANES_OF_SUMS + k) * lane, count), f64(x + 8 * r * d, d)
+                add_four_terms(sums, own, at, four[0], four[1], four[2], four[3], count, terms)
             at += 4 * used
         while at < last:
-            add_terms(sums, x[at], f64(pq + at * row, count), scales, count, terms)
+            for r in range(rows):
+                sums, own = f64(lanes + (r * LANES_OF_SUMS + k) * lane, count), f64(x + 8 * r * d, d)
+                add_terms(sums, own[at], f64(pq + at * row, count), f64(scales + r * lane, count), count, terms)
             at += used
-    apart = 1
-    while apart < used:
-        for k in range(used // (2 * apart)):
-            to = lanes + 2 * k * apart * lane
-            add_values(f64(to, count), f64(to + apart * lane, count), count)
-        apart *= 2
-    for k in range(last, first + length):
-        add_terms(f64(lanes, count), x[k], f64(pq + k * row, count), scales, count, terms)
+    for r in range(rows):
+        own, to = f64(x + 8 * r * d, d), lanes + r * LANES_OF_SUMS * lane
+        apart = 1
+        while apart < used:
+            for k in range(used // (2 * apart)):
+                at = to + 2 * k * apart * lane
+                add_values(f64(at, count), f64(at + apart * lane, count), count)
+            apart *= 2
+        for k in range(last, first + length):
+            add_terms(f64(to, count), own[k], f64(pq + k * row, count), f64(scales + r * lane, count), count, terms)
+
+
+@inline
+def stack_block(stack, top, value, pairs, count):
+    """A block's sums behind those that wait, of which as many pairs are added as the plan says; how many wait then."""
+    lane = PAIRS_AT_ONCE * 8
+    fill_values(f64(stack + top * lane, count), 0.0, count)
+    add_values(f64(stack + top * lane, count), f64(value, count), count)
+    for _ in range(pairs):
+        top -= 1
+        add_values(f64(stack + top * lane, count), f64(stack + (top + 1) * lane, count), count)
+    return top + 1
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64)", nogil=True, wide=True)
 def distances_of_pairs(pz, px, pq, pplan, pscratch, terms, triangle):
     """Norms of differences of the rows of x and the columns of q, with `triangle` of each row and the columns behind its own only.
 
-    The scratch has eight lanes, one for scales, and one for each block of the plan. The answer is whether all sums were in range.
+    The scratch has for each of some rows eight lanes, one for scales, and one for each block of the plan. The answer is whether all
+    sums were in range.
     """
     plan, fine, d, lane = i64(array_data(pplan), array_size(pplan)), True, 0, PAIRS_AT_ONCE * 8
     for block in range(0, len(plan), 2):
         d += plan[block]
     n, m, z, lanes = array_size(px) // d, array_size(pq) // d, array_data(pz), array_data(pscratch)
-    scales, stack = f64(lanes + LANES_OF_SUMS * lane, PAIRS_AT_ONCE), lanes + (LANES_OF_SUMS + 1) * lane
-    for start in range(0, m, PAIRS_AT_ONCE):  # whose columns stay near for all rows
+    depth = len(plan) // 2
+    together = array_size(pscratch) // ((LANES_OF_SUMS + 1 + depth) * PAIRS_AT_ONCE)
+    scales = lanes + together * LANES_OF_SUMS * lane
+    stack = scales + together * lane
+    for start in range(0, m, PAIRS_AT_ONCE):
         end = min(start + PAIRS_AT_ONCE, m)
-        for i in range(min(n, end - 1) if triangle else n):
-            x, begin, top, first = f64(array_data(px) + i * d * 8, d), max(start, i + 1) if triangle else start, 0, 0
-            count, q = end - begin, array_data(pq) + begin * 8
-            out = z + 8 * (i * (2 * m - i - 1) // 2 + begin - i - 1 if triangle else i * m + begin)
+        for i in range(0, min(n, end - 1) if triangle else n, together):
+            x, begin, top, first = array_data(px) + i * d * 8, max(start, i + 1) if triangle else start, 0, 0
+            rows, count, q, after = min(together, n - i), end - begin, array_data(pq) + begin * 8, 0
             if terms == SCALED_SQUARES:
-                find_scales(scales, x, q, m * 8, d, count)
+                for r in range(rows):
+                    find_scales(f64(scales + r * lane, count), f64(x + 8 * r * d, d), q, m * 8, d, count)
             for block in range(0, len(plan), 2):
-                sum_block(lanes, scales, x, q, m * 8, first, plan[block], count, terms)
+                sum_block(lanes, scales, x, d, rows, q, m * 8, first, plan[block], count, terms)
                 first += plan[block]
-                fill_values(f64(stack + top * lane, count), 0.0, count)
-                add_values(f64(stack + top * lane, count), f64(lanes, count), count)
-                for _ in range(plan[block + 1]):
-                    top -= 1
-                    add_values(f64(stack + top * lane, count), f64(stack + (top + 1) * lane, count), count)
-                top += 1
-            fine &= take_roots(f64(out, count), f64(stack, count), scales, count, terms)
+                for r in range(rows):
+                    value = lanes + r * LANES_OF_SUMS * lane
+                    after = stack_block(stack + r * depth * lane, top, value, plan[block + 1], count)
+                top = after
+            for r in range(rows):
+                own = max(begin, i + r + 1) if triangle else begin
+                if own < end:
+                    skipped, line = own - begin, i + r
+                    to = line * (2 * m - line - 1) // 2 + own - line - 1 if triangle else line * m + own
+                    sums, scale = f64(stack + r * depth * lane + 8 * skipped, end - own), scales + r * lane + 8 * skipped
+                    fine &= take_roots(f64(z + 8 * to, end - own), sums, f64(scale, end - own), end - own, terms)
     return 1 if fine else 0
 
 
@@ -196,9 +224,9 @@ def weigh_differences(pz, pweights, px, pq, d, signs):
     q, w = f64(array_data(pq), n * d), array_data(pweights)
     finite = is_finite(q, n * d) and is_finite(f64(x, m * d), m * d) and is_finite(f64(w, n * m), n * m)
     fill_values(f64(z, d * m), 0.0, d * m)
-    for start in range(0, m, PAIRS_AT_ONCE):
+    for start in range(0, m, COLUMNS_AT_ONCE):
         for first in range(0, d, COORDINATES_AT_ONCE):
-            count, i, row, last = min(m - start, PAIRS_AT_ONCE), 0, m * 8, min(d, first + COORDINATES_AT_ONCE)
+            count, i, row, last = min(m - start, COLUMNS_AT_ONCE), 0, m * 8, min(d, first + COORDINATES_AT_ONCE)
             while i < n:
                 at, four = w + (i * m + start) * 8, finite and i + 3 < n
                 for k in range(first, last):

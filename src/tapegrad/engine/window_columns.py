@@ -14,7 +14,7 @@ from tapegrad.engine.runs import add_run, clear_run, copy_run
 @inline
 def first_inside(offset, step):
     """The first place at which ``offset + place * step`` is not negative."""
-    return 0 if offset >= 0 else (-offset + step - 1) // step
+    return 0 if offset >= 0 else -offset if step == 1 else (-offset + step - 1) // step
 
 
 @inline
@@ -26,30 +26,30 @@ def lay(x, columns, words, number, add):
     batch, channels, row_step, batch_step = words[18], words[19], words[20], words[21]
     wide = item_bytes(number)
     for o in range(batch):
-        for channel in range(channels):
-            ahead = (o * channels + channel) * n0 * n1 * n2
-            for tap in range(k0 * k1 * k2):
-                a, b, c = tap // (k1 * k2), tap // k2 % k1, tap % k2
-                row = o * batch_step + (channel * k0 * k1 * k2 + tap) * row_step
-                offset = c * d2 - b2
-                low = min(first_inside(offset, s2), p2)
-                high = max(min(first_inside(offset - n2, s2), p2), low)
-                for i0 in range(p0):
-                    z = i0 * s0 + a * d0 - b0
-                    for i1 in range(p1):
-                        y = i1 * s1 + b * d1 - b1
-                        to = columns + wide * (row + (i0 * p1 + i1) * p2)
-                        inside = 0 <= z < n0 and 0 <= y < n1
-                        if inside:
-                            at = x + wide * (ahead + (z * n1 + y) * n2 + offset + low * s2)
-                            if add:
-                                add_run(number, at, to + wide * low, high - low, s2)
-                            else:
-                                clear_run(to, wide * low)
-                                copy_run(to + wide * low, at, high - low, s2, wide)
-                                clear_run(to + wide * high, wide * (p2 - high))
-                        elif not add:
-                            clear_run(to, wide * p2)
+        row, ahead = o * batch_step, o * channels * n0 * n1 * n2
+        for _ in range(channels):
+            for a in range(k0):
+                for b in range(k1):
+                    for c in range(k2):
+                        offset = c * d2 - b2
+                        low = min(first_inside(offset, s2), p2)
+                        high = max(min(first_inside(offset - n2, s2), p2), low)
+                        for i0 in range(p0):
+                            z = i0 * s0 + a * d0 - b0
+                            for i1 in range(p1):
+                                y, to = i1 * s1 + b * d1 - b1, columns + wide * (row + (i0 * p1 + i1) * p2)
+                                inside = 0 <= z < n0 and 0 <= y < n1
+                                at = x + wide * (ahead + (z * n1 + y) * n2 + offset + low * s2)
+                                if inside and add:
+                                    add_run(number, at, to + wide * low, high - low, s2)
+                                elif inside:
+                                    clear_run(to, wide * low)
+                                    copy_run(to + wide * low, at, high - low, s2, wide)
+                                    clear_run(to + wide * high, wide * (p2 - high))
+                                elif not add:
+                                    clear_run(to, wide * p2)
+                        row += row_step
+            ahead += n0 * n1 * n2
 
 
 @entry("int64(int64,int64,int64)")

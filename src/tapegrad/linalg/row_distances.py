@@ -27,6 +27,7 @@ __all__ = ["between_rows", "between_rows_of_one", "has_row", "weighted_differenc
 Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
 LANES, AT_ONCE, BLOCK = 8, 128, 128  # as NumPy's sums and the kernel have them
+ROWS = 8  # for which columns are near
 SQUARES, SCALED_SQUARES = 2, 3
 
 
@@ -71,7 +72,7 @@ def _values_of_one(arrays: Sequence[Array], order: float) -> Array:
 
 def _distances(z: Array, a: Array, b: Array, order: float, triangle: bool) -> None:
     x, columns, plan = np.ascontiguousarray(a), np.ascontiguousarray(b.T), _plan(a.shape[-1])
-    scratch = np.empty((LANES + 1 + len(plan) // 2) * AT_ONCE)
+    scratch = np.empty(min(ROWS, max(len(x), 1)) * (LANES + 1 + len(plan) // 2) * AT_ONCE)
     places = id(z), id(x), id(columns), id(plan), id(scratch)
     fine = ARRAY_KERNELS.distances_of_pairs(*places, int(order), int(triangle))
     if order == SQUARES and not fine:  # as the norm of an array is computed, so that its bits are the same

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.addresses import address_of
 from tapegrad.ops.extremes import ValuesIndices, choosing, pick_along, pick_only
 from tapegrad.recording.axes import axis
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -182,7 +183,9 @@ def _first(data: Array, position: int, k: int, largest: bool) -> Array:
         order, wide = np.empty(shape, np.int64), np.ascontiguousarray(data, _COMPARED.get(data.dtype.char, np.int64))
         outer, inner = math.prod(shape[:position]), math.prod(shape[position + 1 :])
         if order.size:
-            ARRAY_KERNELS.first_in_order(id(order), id(wide), outer, extent, inner, k, int(largest))
+            room = np.empty(inner) if inner > 1 else None
+            place = 0 if room is None else address_of(room)
+            ARRAY_KERNELS.first_in_order(id(order), id(wide), place, outer, extent, inner, k, int(largest))
         return order
     if 8 * k > extent:
         return _order(data, position, largest)[(*(slice(None),) * position, slice(k))].copy()

@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
-from tapegrad.arrays.memory_pool import SMALL
+from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.reducing import check_reduction
 from tapegrad.ops import elementwise
@@ -322,15 +322,24 @@ def _smoothed(
     every: Any = -smoothing / data.shape[along]
     if weight is not None:
         every = every * array_of(_along(weight, data.shape, along))
-    factors = np.empty(data.shape, dtype)
+    empty = large_empty if dtype == data.dtype == np.float64 else np.empty
+    factors = empty(data.shape, dtype)
+    over = (along,) if reduction == "none" else tuple(range(data.ndim))
     with quiet():
-        factors[...] = np.where(counts, every, 0.0)
-        factors.reshape(-1)[found.at[kept]] -= (1.0 - smoothing) * found.factors.reshape(-1)[kept]
-        if reduction == "mean":
-            factors /= add_reduce(found.factors, None)
-        over = (along,) if reduction == "none" else tuple(range(data.ndim))
-        result = add_reduce(data * factors, over).astype(data.dtype)
-    np.copyto(factors, 0.0, where=~counts)  # which the mean of nothing has made nan
+        total = add_reduce(found.factors, None) if reduction == "mean" else 1.0
+        own = (1.0 - smoothing) * found.factors.reshape(-1)[kept]
+        if weight is None and empty is large_empty and 0.0 < total < np.inf:  # there are few different factors
+            factors[...] = np.where(counts, every, 0.0) / total
+            factors.reshape(-1)[found.at[kept]] = (every - own) / total
+        else:
+            factors[...] = np.where(counts, every, 0.0)
+            factors.reshape(-1)[found.at[kept]] -= own
+            if reduction == "mean":
+                factors /= total
+        products = np.multiply(data, factors, out=empty(data.shape, np.result_type(data, factors)))
+        result = add_reduce(products, over).astype(data.dtype)
+    if not kept.all():
+        np.copyto(factors, 0.0, where=~counts)  # which the mean of nothing has made nan
     return apply(_SMOOTHED, (logs,), result, over, (wrap(factors.astype(data.dtype, copy=False)),))
 
 
