@@ -10,6 +10,7 @@ import tapegrad as tg
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.ops.order_statistics import element_of_rank
 from tapegrad.ops.scans import running_product
+from tapegrad.recording.stretched_operands import outer_products
 
 RNG = np.random.default_rng(11)
 EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e308, -1e308]
@@ -303,3 +304,38 @@ def test_cotangents_of_long_log_softmax_are_those_of_its_definition() -> None:
     z = tg.log_softmax(x, 1)
     (z * tg.tensor(g)).sum().backward()
     assert_same_bits(x.grad.numpy(), g - np.exp(z.detach().numpy()) * np.add.reduce(g, 1, keepdims=True))
+
+
+@pytest.mark.parametrize("shape", [(40, 60), (60, 40), (3, 50, 20), (900, 1, 4)], ids=str)
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("count", [1, 3])
+def test_first_elements_of_columns_are_those_of_a_stable_order(shape: tuple[int, ...], largest: bool, count: int) -> None:
+    a = sample(shape, True)
+    a[np.isinf(a)] = 7.0  # which only nan is larger than
+    for axis in range(a.ndim):
+        if shape[axis] >= count:
+            order = np.argsort(np.where(np.isnan(a), -np.inf, -a) if largest else a, axis, kind="stable")
+            expected = np.take(order, range(count), axis)
+            np.testing.assert_array_equal(tg.topk(tg.tensor(a), count, axis, largest).indices.numpy(), expected)
+
+
+def test_outer_products_in_batches_are_those_of_the_blas() -> None:
+    a, b = sample((30, 20, 1)), sample((30, 1, 25))
+    b.reshape(-1)[::7] = -0.0
+    found = outer_products(a, b)
+    assert found is not None
+    assert_same_bits(found, np.matmul(a, b))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("ignored", [-100, 2])
+def test_smoothed_losses_have_the_bits_of_their_factors(reduction: str, ignored: int) -> None:
+    a, targets = sample((70, 90)), RNG.integers(0, 5, 70)
+    logs, kept = log_softmax(a, 1), targets != ignored
+    factors = np.where(kept[:, None], -0.2 / 90, 0.0) * np.ones((1, 90))
+    factors[np.flatnonzero(kept), targets[kept]] -= (1.0 - 0.2) * 1.0
+    if reduction == "mean":
+        factors /= float(kept.sum())
+    x = tg.tensor(a, requires_grad=True)
+    loss = tg.nn.functional.cross_entropy(x, tg.tensor(targets), ignore_index=ignored, reduction=reduction, label_smoothing=0.2)
+    assert loss.item() == np.add.reduce(logs * factors, (0, 1))

@@ -147,7 +147,7 @@ def distances_of_pairs(pz, px, pq, pplan, pscratch, terms, triangle):
         d += plan[block]
     n, m, z, lanes = array_size(px) // d, array_size(pq) // d, array_data(pz), array_data(pscratch)
     depth = len(plan) // 2
-    together = array_size(pscratch) // ((LANES_OF_SUMS + 1 + depth) * PAIRS_AT_ONCE)
+    together = max(1, array_size(pscratch) // ((LANES_OF_SUMS + 1 + depth) * PAIRS_AT_ONCE))
     scales = lanes + together * LANES_OF_SUMS * lane
     stack = scales + together * lane
     for start in range(0, m, PAIRS_AT_ONCE):
