@@ -6,12 +6,13 @@ dimension give it to the element whose index they return.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.arrays.memory_pool import large_empty
+from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.engine.layout import TAKEN_AT
 from tapegrad.ops import elementwise
 from tapegrad.ops.flat_places import Places, along, take_at, take_vjp
@@ -28,8 +29,6 @@ from tapegrad.tensors.tracers import computed
 __all__ = ["MinMax", "ValuesIndices", "amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
 Array = np.ndarray[Any, Any]
-maximum_reduce: Any = np.maximum.reduce
-minimum_reduce: Any = np.minimum.reduce
 FLOAT64 = np.dtype(np.float64)
 
 
@@ -231,7 +230,9 @@ def _extreme(op: Structural, choose: Any, name: str, x: Tensor, dim: Dims, keepd
     data = array_of(x)
     removed = reduced(dim, data.ndim)
     require_elements(data, removed, dim is None, name)
-    return apply(op, (x,), reduce_along(choose, data, removed, keepdim), (removed, keepdim))
+    is_large = data.size > SMALL
+    value = reduce_along(choose, data, removed, keepdim) if is_large else choose.reduce(data, removed, None, None, keepdim)
+    return apply(op, (x,), value, (removed, keepdim))
 
 
 def largest_again(arrays: Sequence[Array], attrs: Any) -> Any:
@@ -277,7 +278,8 @@ def shared_by_loop(g: Tensor, x: Tensor, z: Tensor, removed: tuple[int, ...], ma
     return make(result, 0)
 
 
-def _groups(shape: tuple[int, ...], removed: tuple[int, ...]) -> list[int] | None:
+@functools.lru_cache(maxsize=512)
+def _groups(shape: tuple[int, ...], removed: tuple[int, ...]) -> tuple[int, ...] | None:
     """Elements of what is removed in front, kept, removed and kept again; None if they lie otherwise."""
     if not removed:
         return None
@@ -288,7 +290,7 @@ def _groups(shape: tuple[int, ...], removed: tuple[int, ...]) -> list[int] | Non
         if group > 3:
             return None
         extents[group] *= extent
-    return extents
+    return tuple(extents)
 
 
 def _position(find: Any, name: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:

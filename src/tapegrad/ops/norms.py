@@ -92,9 +92,6 @@ def _norm(op: Structural, x: Tensor, order: float, dim: Dims, keepdim: bool) -> 
     return apply(op, (x,), result, (order, removed, keepdim))
 
 
-_REDUCTIONS = {1.0: np.add, math.inf: np.maximum, -math.inf: np.minimum}
-
-
 def _value_again(arrays: Sequence[Any], attrs: Any) -> Any:
     return _value(arrays[0], *attrs)
 
@@ -112,8 +109,12 @@ def _order(p: Any) -> float:
 
 def _value(data: Array, order: float, removed: tuple[int, ...], keepdim: bool) -> Array:
     magnitude = data if order == 2.0 else np.abs(data)
-    if order in _REDUCTIONS:
-        return reduce_along(_REDUCTIONS[order], magnitude, removed, keepdim)
+    if order == 1.0:
+        return reduce_along(np.add, magnitude, removed, keepdim)
+    if order == np.inf:
+        return reduce_along(np.maximum, magnitude, removed, keepdim)
+    if order == -np.inf:
+        return reduce_along(np.minimum, magnitude, removed, keepdim)
     if order == 0.0:
         return add_reduce(magnitude != 0.0, removed, data.dtype, None, keepdim)
     total = np.asarray(_power_sum(magnitude, order, removed, keepdim))

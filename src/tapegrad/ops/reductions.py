@@ -95,7 +95,10 @@ def sum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike 
     removed = reduced(dim, data.ndim)
     token = enter(IGNORING)
     try:
-        result = reduce_along(np.add, data, removed, keepdim, result_dtype)
+        if data.size > SMALL:
+            result = reduce_along(np.add, data, removed, keepdim, result_dtype)
+        else:
+            result = add_reduce(data, removed, result_dtype, None, keepdim)
     finally:
         leave(token)
     return reduce_sum(x, "SumBackward0" if dim is None else "SumBackward1", removed, 1.0, result)
@@ -186,7 +189,11 @@ def mean_over(x: Tensor, name: str, removed: tuple[int, ...], keepdim: bool) -> 
     token = enter(IGNORING)
     try:
         # half precision is summed in single, where it does not overflow
-        summed = reduce_along(np.add, data, removed, keepdim, np.float32 if data.itemsize == 2 else None)
+        dtype = np.float32 if data.itemsize == 2 else None
+        if data.size > SMALL:
+            summed = reduce_along(np.add, data, removed, keepdim, dtype)
+        else:
+            summed = add_reduce(data, removed, dtype, None, keepdim)
         result = np.divide(summed, size)
         if data.itemsize < 8:
             result = result.astype(data.dtype, copy=False)

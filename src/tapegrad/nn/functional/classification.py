@@ -322,13 +322,14 @@ def _smoothed(
     every: Any = -smoothing / data.shape[along]
     if weight is not None:
         every = every * array_of(_along(weight, data.shape, along))
-    empty = large_empty if dtype == data.dtype == np.float64 else np.empty
+    is_large = data.size > SMALL and weight is None and dtype == data.dtype == np.float64
+    empty: Any = large_empty if is_large else np.empty
     factors = empty(data.shape, dtype)
     over = (along,) if reduction == "none" else tuple(range(data.ndim))
     with quiet():
         total = add_reduce(found.factors, None) if reduction == "mean" else 1.0
         own = (1.0 - smoothing) * found.factors.reshape(-1)[kept]
-        if weight is None and empty is large_empty and 0.0 < total < np.inf:  # there are few different factors
+        if is_large and 0.0 < total < np.inf:  # there are few different factors
             factors[...] = np.where(counts, every, 0.0) / total
             factors.reshape(-1)[found.at[kept]] = (every - own) / total
         else:
@@ -336,9 +337,9 @@ def _smoothed(
             factors.reshape(-1)[found.at[kept]] -= own
             if reduction == "mean":
                 factors /= total
-        products = np.multiply(data, factors, out=empty(data.shape, np.result_type(data, factors)))
+        products = np.multiply(data, factors, out=empty(data.shape, dtype)) if is_large else data * factors
         result = add_reduce(products, over).astype(data.dtype)
-    if not kept.all():
+    if not (is_large and kept.all()):
         np.copyto(factors, 0.0, where=~counts)  # which the mean of nothing has made nan
     return apply(_SMOOTHED, (logs,), result, over, (wrap(factors.astype(data.dtype, copy=False)),))
 
