@@ -9,6 +9,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.ops.order_statistics import element_of_rank
+from tapegrad.ops.run_reductions import rows_and_rest
 from tapegrad.ops.scans import running_product
 from tapegrad.recording.stretched_operands import outer_products
 
@@ -339,3 +340,14 @@ def test_smoothed_losses_have_the_bits_of_their_factors(reduction: str, ignored:
     x = tg.tensor(a, requires_grad=True)
     loss = tg.nn.functional.cross_entropy(x, tg.tensor(targets), ignore_index=ignored, reduction=reduction, label_smoothing=0.2)
     assert loss.item() == np.add.reduce(logs * factors, (0, 1))
+
+
+@pytest.mark.parametrize("size", [1 << 15, (1 << 15) + 1, 40_961, 70_000])
+@pytest.mark.parametrize("edges", [False, True])
+def test_sums_of_all_elements_are_those_of_rows_as_einsum_adds_them(size: int, edges: bool) -> None:
+    a = sample((size,), edges)
+    with np.errstate(all="ignore"):
+        assert_same_bits(np.asarray(tg.tensor(a).sum().item()), np.asarray(rows_and_rest(a)))
+    finite = sample((size,)) * 10.0 ** RNG.integers(-9, 9, size)
+    assert tg.tensor(finite).sum().item() == rows_and_rest(finite)
+    np.testing.assert_allclose(rows_and_rest(finite), np.add.reduce(finite), rtol=1e-10)

@@ -127,4 +127,5 @@ ARRAY_SOURCES = (
     "sections",
     "section_steps",
     "whole_columns",
+    "whole_sums",
 )

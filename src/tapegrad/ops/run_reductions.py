@@ -10,10 +10,10 @@ import numpy as np
 from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.arrays.numpy_api import inner_loop
-from tapegrad.ops.exponential_shares import SUM_START
+from tapegrad.ops.exponential_shares import SUM_START, numpys_loops
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["along_runs"]
+__all__ = ["along_runs", "rows_and_rest", "sum_of_many"]
 
 Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
@@ -78,3 +78,28 @@ def _loop(function: Any) -> Array | None:
     found = _reduced(function, loop, sample, sample.shape), _reduced(function, loop, sample, (1, 600, 46))
     wanted = function.reduce(sample, (0, 2)), function.reduce(sample, 2).ravel()
     return loop if all(map(np.array_equal, found, wanted)) else None
+
+
+def sum_of_many(data: Array) -> Any:
+    """The sum of all elements of a long contiguous float64 array, as `numpy.einsum` adds up rows; None where it adds otherwise."""
+    return _summed(data) if _adds_in_pairs() else None
+
+
+def _summed(data: Array) -> Any:
+    found, room = np.full(2, SUM_START), np.empty(data.size // 1024)
+    ARRAY_KERNELS.sum_of_many(id(found), id(data), id(room), numpys_loops())
+    return found[0]
+
+
+@functools.cache
+def _adds_in_pairs() -> bool:
+    if not numpys_loops():
+        return False
+    sample = np.sin(np.arange(70_000.0))
+    return bool(_summed(sample) == rows_and_rest(sample))
+
+
+def rows_and_rest(flat: Array) -> Any:
+    """The sum of each row of 1024 elements in the processor's vectors, then of the row sums pairwise."""
+    whole = flat.size // 1024 * 1024
+    return np.add.reduce(np.einsum("ij->i", flat[:whole].reshape(-1, 1024))) + np.add.reduce(flat[whole:])
