@@ -108,6 +108,8 @@ def _order(p: Any) -> float:
 
 
 def _value(data: Array, order: float, removed: tuple[int, ...], keepdim: bool) -> Array:
+    if order == 0.0:
+        return _count(data != 0.0, removed, keepdim, data.dtype)
     magnitude = data if order == 2.0 else np.abs(data)
     if order == 1.0:
         return reduce_along(np.add, magnitude, removed, keepdim)
@@ -115,8 +117,6 @@ def _value(data: Array, order: float, removed: tuple[int, ...], keepdim: bool) -
         return reduce_along(np.maximum, magnitude, removed, keepdim)
     if order == -np.inf:
         return reduce_along(np.minimum, magnitude, removed, keepdim)
-    if order == 0.0:
-        return add_reduce(magnitude != 0.0, removed, data.dtype, None, keepdim)
     total = np.asarray(_power_sum(magnitude, order, removed, keepdim))
     if order < 0.0 or _are_in_range(total):
         return _root(total, order)
@@ -126,6 +126,13 @@ def _value(data: Array, order: float, removed: tuple[int, ...], keepdim: bool) -
     scale = np.where((largest > 0.0) & (largest <= limits.max), largest, 1.0).astype(data.dtype)
     scaled = _root(_power_sum(magnitude / scale, order, removed, keepdim), order)
     return scaled * scale.reshape(np.shape(scaled))
+
+
+def _count(chosen: Array, removed: tuple[int, ...], keepdim: bool, dtype: Any) -> Any:
+    """How many are true, as a sum of ones in a floating point dtype, which for float64 is the number itself."""
+    if dtype == np.float64 and len(removed) == chosen.ndim and not keepdim:
+        return np.float64(np.count_nonzero(chosen))
+    return add_reduce(chosen, removed, dtype, None, keepdim)
 
 
 def _are_in_range(total: Array) -> bool:
