@@ -102,6 +102,20 @@ def call_loop(context, function, data, count, x, x_stride, y, y_stride, out, out
     return types.void(word, word, word, word, word, word, word, word, word, word), generate
 
 
+def stack_words(count):
+    """An intrinsic that gives the address of so many words of the stack, which are there until the function ends."""
+
+    @intrinsic
+    def room(context):
+        def generate(context, builder, signature, arguments):
+            words = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(64), count))
+            return builder.ptrtoint(words, ir.IntType(64))
+
+        return types.int64(), generate
+
+    return room
+
+
 @intrinsic
 def call_scalar(context, address, kernels, opcode, has_x, has_y, x, y, z, out):
     """Call the compiled partials of a plain row by address."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import SMALL, pooled_copy
 from tapegrad.deferred import MadeOnDemand, look_up
 from tapegrad.frames import is_inside_driver
 from tapegrad.numpy_protocol.operands import NotCovered, as_tensors, named, one
@@ -252,7 +253,8 @@ def _plain(x: Any) -> Any:
     """An operand that is no tensor as one that Python's operators hand on to the tensor and not back to NumPy."""
     kind = type(x)
     if kind is np.ndarray and x.dtype is _float64 and x.ndim and not TAPE.tracers:
-        return make(x.copy(), 0)  # the caller may write into it before the derivative is taken
+        # The caller may write into it before the derivative is taken.
+        return make(x.copy() if x.size <= SMALL else pooled_copy(x), 0)
     if kind is _Float64:
         return float(x)
     if kind is float or kind is int or kind is bool:

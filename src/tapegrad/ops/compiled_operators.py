@@ -29,6 +29,7 @@ from tapegrad.ops.elementwise import FORMS, REFLECTED, doc, use_compiled
 from tapegrad.recording import strided_maps, structural
 from tapegrad.recording.primal_values import forward, own_way
 from tapegrad.rules.table import COMMON, POWERS, RULES
+from tapegrad.tape.library_loops import loop_of
 from tapegrad.tape.locks import leaves
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
@@ -135,7 +136,7 @@ def _operators(table: np.ndarray) -> Callable[..., Any]:
         _kept.append(form)
         _fallbacks[opcode, int(exchanged)] = id(form)
         if isinstance(array, np.ufunc) or array is np.round:
-            _loops[opcode] = numpy_api.inner_loop(np.rint if array is np.round else array)
+            _loops[opcode] = loop_of(np.rint if array is np.round else array)
         else:
             _use_own_loop(opcode)
         return descriptor(rule.name, function, (METH_NOARGS, METH_O, METH_FASTCALL)[len(rule.args) - 1], doc(rule))

@@ -31,6 +31,7 @@ from tapegrad.programs.steps import (
 )  # fmt: skip
 from tapegrad.recording.primal_values import BY_LOOP, BY_POWER, EXPONENTS, forward
 from tapegrad.rules.table import COMMON, RULES
+from tapegrad.tape.library_loops import loop_of
 from tapegrad.tape.tape import TAPE
 
 __all__ = ["Instructions"]
@@ -107,7 +108,7 @@ class Instructions:
         function = forward[opcode]
         if not isinstance(function, np.ufunc) or len(step.operands) > 2:
             return None
-        loop, data = inner_loop(function)
+        loop, data = loop_of(function)
         strides = [_stride(value.array, result.shape) for value in step.operands]
         x_stride, y_stride = strides[0], strides[-1]
         if not loop or x_stride is None or y_stride is None or not result.flags.c_contiguous:

@@ -13,7 +13,6 @@ from tapegrad.arrays import dtypes
 from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
-from tapegrad.arrays.sizes import is_one_number
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine.layout import BLOCK, BY_OWN_LOOP, BY_STAGES, ROOM_BLOCKS
 from tapegrad.kernels.entries import KERNEL_WORDS
@@ -30,10 +29,12 @@ from tapegrad.kernels.opcodes import (
     is_numpys,
 )
 from tapegrad.recording.stretched_operands import OPERATIONS, combined
+from tapegrad.recording.whole_operands import block_or_spread, number_or_whole, one_number_or_whole
 from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, POWERS, RULES, Rule
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tape.function_table import functions_in
+from tapegrad.tape.library_loops import KERNELS, call, own_loop
 from tapegrad.tape.tape import TAPE
 
 __all__ = [
@@ -46,38 +47,12 @@ def choose(condition: Any, x: Any, y: Any) -> Any:
     """`np.where`, which takes ten times as long where a branch at each element goes this way and that."""
     if type(condition) is np.ndarray and condition.size > SMALL and condition.dtype == bool and condition.flags.c_contiguous:
         shape = condition.shape
-        first, second = _number_or_whole(x, shape), _number_or_whole(y, shape)
+        first, second = number_or_whole(x, shape), number_or_whole(y, shape)
         if first is not None and second is not None:
             out = large_empty(shape, dtypes.float64)
             ARRAY_KERNELS.choose_elements(id(out), id(condition), id(first), id(second))
             return out
     return np.where(condition, x, y)
-
-
-def _number_or_whole(a: Any, shape: tuple[int, ...]) -> Any:
-    """A number as an array, or a contiguous float64 array of a shape; None for anything else."""
-    if isinstance(a, float):  # NumPy's, too
-        return np.array(a)
-    if type(a) is not np.ndarray or a.dtype is not dtypes.float64:
-        return None
-    return a if not a.ndim or (a.shape == shape and a.flags.c_contiguous) else None
-
-
-def _one_number_or_whole(a: Any, shape: tuple[int, ...]) -> Any:
-    """The same; of a number that is stretched to the shape, that number."""
-    if type(a) is np.ndarray and a.dtype is dtypes.float64 and a.shape == shape and is_one_number(a):
-        return np.array(a[(0,) * a.ndim])
-    return _number_or_whole(a, shape)
-
-
-def _block_or_spread(a: Any, shape: tuple[int, ...]) -> Any:
-    """The same, with arrays that are stretched written out; of a number, a block of it."""
-    if type(a) is np.ndarray and a.dtype is dtypes.float64 and a.ndim and not (a.shape == shape and a.flags.c_contiguous):
-        whole = large_empty(shape, dtypes.float64)
-        whole[...] = a
-        return whole
-    found = _number_or_whole(a, shape)
-    return found if found is None or found.ndim else np.full(min(BLOCK, math.prod(shape)), found)
 
 
 def _np_sigmoid(x: Any) -> Any:
@@ -88,7 +63,7 @@ def _np_sigmoid(x: Any) -> Any:
 
 def _np_mul0(x: Any, y: Any) -> Any:
     if type(x) is np.ndarray and x.size > SMALL:
-        a, b = (_one_number_or_whole(operand, x.shape) for operand in (x, y))
+        a, b = (one_number_or_whole(operand, x.shape) for operand in (x, y))
         if a is not None and b is not None and (a.ndim or b.ndim):
             return _by_loop(OPCODES["_mul0"], RULES[OPCODES["_mul0"]])(a, b)
         if a is not None and not a.ndim and type(y) is np.ndarray and y.dtype is x.dtype and y.size <= SMALL:
@@ -148,19 +123,29 @@ OPERATORS: dict[str, Any] = {
 }
 
 
-def _logaddexp(x: Any, y: Any, out: Any) -> Any:
-    a, b = _block_or_spread(x, out.shape), _block_or_spread(y, out.shape)
-    if a is None or b is None or not out.flags.c_contiguous:
-        return np.logaddexp(x, y, out=out)
-    ARRAY_KERNELS.log_add_exponentials(id(out), id(a), id(b))
-    return out
+def _by_own_loop(ufunc: Any) -> Callable[..., Any]:
+    """Values of a function that NumPy computes by the C library, an element at a time."""
+
+    def values(*operands: Any, out: Any) -> Any:
+        loop = own_loop(ufunc)
+        if (loop[0] or ufunc is np.logaddexp) and out.flags.c_contiguous:
+            places = [block_or_spread(a, out.shape) for a in operands]
+            if all(a is not None for a in places):
+                if loop[0]:
+                    call(loop, out, *places)
+                else:
+                    ARRAY_KERNELS.log_add_exponentials(id(out), *map(id, places))
+                return out
+        return ufunc(*operands, out=out)
+
+    return values
 
 
 def _by_remainders(function: Any, wanted: int) -> Callable[..., Any]:
     def values(x: Any, y: Any, out: Any = None) -> Any:
         if out is None:
             out = np.empty(np.broadcast_shapes(x.shape, y.shape), x.dtype)
-        a, b = _block_or_spread(x, out.shape), _block_or_spread(y, out.shape)
+        a, b = block_or_spread(x, out.shape), block_or_spread(y, out.shape)
         if a is None or b is None or not out.flags.c_contiguous:
             return function(x, y, out=out)
         ARRAY_KERNELS.remainders_of(id(out), id(a), id(b), wanted)
@@ -172,7 +157,7 @@ def _by_remainders(function: Any, wanted: int) -> Callable[..., Any]:
 def _next_numbers(x: Any, y: Any, out: Any = None) -> Any:
     """`np.nextafter`, which calls the C library for each element."""
     out = large_empty(np.broadcast_shapes(x.shape, y.shape), dtypes.float64) if out is None else out
-    a, b = _block_or_spread(x, out.shape), _block_or_spread(y, out.shape)
+    a, b = block_or_spread(x, out.shape), block_or_spread(y, out.shape)
     if a is None or b is None or out.size <= SMALL or not out.flags.c_contiguous:
         return np.nextafter(x, y, out=out)
     ARRAY_KERNELS.next_numbers(id(out), id(a), id(b))
@@ -181,14 +166,14 @@ def _next_numbers(x: Any, y: Any, out: Any = None) -> Any:
 
 def _signs(x: Any, out: Any) -> Any:
     loop = _by_loop(OPCODES["sign"], RULES[OPCODES["sign"]])
-    return loop(x, out=out) if _number_or_whole(x, out.shape) is not None and out.flags.c_contiguous else np.sign(x, out=out)
+    return loop(x, out=out) if number_or_whole(x, out.shape) is not None and out.flags.c_contiguous else np.sign(x, out=out)
 
 
 # Ufuncs whose values on large float64 arrays are computed faster here, with the same bits.
 LARGE: dict[Any, Callable[..., Any]] = {
-    np.sign: _signs, np.logaddexp: _logaddexp, np.fmod: _by_remainders(np.fmod, 0), np.remainder: _by_remainders(np.remainder, 1),
+    np.sign: _signs, np.fmod: _by_remainders(np.fmod, 0), np.remainder: _by_remainders(np.remainder, 1),
     np.floor_divide: _by_remainders(np.floor_divide, 2), np.nextafter: _next_numbers,
-}  # fmt: skip
+} | {ufunc: _by_own_loop(ufunc) for ufunc in KERNELS}  # fmt: skip
 # Those that read operands again after the first element was written: the result must have memory of its own.
 READS_AGAIN = frozenset(LARGE.values()) - {_signs}
 
@@ -329,10 +314,10 @@ def _by_loop_if_large(opcode: int, rule: Rule, by_numpy: Callable[..., Any]) -> 
 
     def forward(*operands: Any) -> Any:
         x = operands[0]
-        if type(x) is not np.ndarray or x.size <= SMALL or _number_or_whole(x, x.shape) is None:
+        if type(x) is not np.ndarray or x.size <= SMALL or number_or_whole(x, x.shape) is None:
             return by_numpy(*operands)
         for a in operands[1:]:
-            if _number_or_whole(a, x.shape) is None:
+            if number_or_whole(a, x.shape) is None:
                 return by_numpy(*operands)
         return by_loop(*operands)
 

@@ -8,7 +8,7 @@ from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.engine.layout import FUNCTIONS_READY
 from tapegrad.kernels.opcodes import FUNCTIONS
 
-__all__ = ["WORDS", "functions_in"]
+__all__ = ["WORDS", "functions_in", "replace"]
 
 WORDS = 2 * len(FUNCTIONS)  # of each its address and its data's
 
@@ -19,3 +19,10 @@ def functions_in(table: np.ndarray) -> int:
         words = [word for name in FUNCTIONS for word in inner_loop(getattr(np, name))]
         table[-WORDS:], table[FUNCTIONS_READY] = words, int(all(words[::2]))
     return int(table.__array_interface__["data"][0]) + 8 * (len(table) - WORDS) if table[FUNCTIONS_READY] else 0
+
+
+def replace(table: np.ndarray, name: str, loop: tuple[int, int]) -> None:
+    """Have a function by another loop."""
+    if name in FUNCTIONS and functions_in(table):
+        at = len(table) - WORDS + 2 * FUNCTIONS.index(name)
+        table[at : at + 2] = loop

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.programs.fused.expressions import NUMBERS, Expressions
 from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.schedule import Group, cleared, is_product
 from tapegrad.programs.fused.single_precision import loop_named
+from tapegrad.tape.library_loops import loop_of
 
 __all__ = ["Places", "product_loop", "structure"]
 
@@ -80,7 +80,7 @@ class Places:
         """
         loops = self.graph.loops
         if name not in loops:
-            function, data = inner_loop(*loop_named(name))
+            function, data = loop_of(*loop_named(name))
             if not function:
                 raise Unfused(f"no loop of {name}")
             loops[name] = tuple((self.graph.buffer(0), address) for address in (function, data))  # type: ignore[assignment]

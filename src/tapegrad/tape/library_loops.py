@@ -1,0 +1,61 @@
+"""Loops of ours in the place of those of NumPy's that call the C library for each element: where both have the same bits.
+
+Ours do the arithmetic of one C library, several elements at once. Which one a process has, in which version, and what that takes
+the processor for, nobody can say; but results can be compared (`tapegrad.tape.loop_comparison`). So a loop is used after its
+results at some hundred points were those of NumPy's, bit by bit, and else NumPy's is.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.numpy_api import inner_loop
+from tapegrad.deferred import look_up
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tape.function_table import replace
+from tapegrad.tape.tape import TAPE
+
+__all__ = ["KERNELS", "call", "loop_of", "own_loop"]
+
+# Of each function its loop, and the words that are tried: which products and sums are fused in versions of the C library.
+KERNELS: dict[Any, tuple[str, tuple[int, ...]]] = {
+    np.sin: ("sin_loop", (0,)),
+    np.cos: ("cos_loop", (0,)),
+    np.hypot: ("hypot_loop", (0,)),
+    np.logaddexp: ("logaddexp_loop", (1, 0)),
+    np.logaddexp2: ("logaddexp2_loop", (1, 0, 3, 2)),
+}
+
+TOGETHER = (np.sin, np.cos)  # each is the other's derivative
+
+_found: dict[Any, tuple[int, int]] = {}  # zeros where NumPy's is used
+
+
+def loop_of(ufunc: Any, dtype: Any = np.float64) -> tuple[int, int]:
+    """What `inner_loop` gives, of a loop of ours where there is one; none is compiled for this alone."""
+    if ufunc in KERNELS and dtype == np.float64 and (ufunc in _found or not isinstance(TAPE.kernels, ModuleType)):
+        own = own_loop(ufunc)
+        if own[0]:
+            return own
+    return inner_loop(ufunc, dtype)
+
+
+def own_loop(ufunc: Any) -> tuple[int, int]:
+    """Address and last argument of a loop of ours; zeros if its results are not those of NumPy's here."""
+    if ufunc not in _found:
+        compared = look_up("tape.loop_comparison:compared")
+        for one in TOGETHER if ufunc in TOGETHER else (ufunc,):
+            name, ways = KERNELS[one]
+            _found[one] = own = compared(one, getattr(ARRAY_KERNELS, name), ways)
+            if own[0]:
+                replace(TAPE.kernel_table, one.__name__, own)
+    return _found[ufunc]
+
+
+def call(loop: tuple[int, int], out: Any, x: Any, y: Any = None) -> None:
+    """Call a loop for contiguous float64 arrays; an operand may be a single number."""
+    second = x if y is None else y
+    ARRAY_KERNELS.call_function(id(out), id(x), id(second), *loop, int(y is not None))
