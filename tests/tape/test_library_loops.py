@@ -157,6 +157,13 @@ def test_a_loop_is_not_used_if_one_digit_of_its_results_is_another(ufunc: Any, m
         assert compared(other, address, (how,)) == (0, 0)
 
 
+@pytest.mark.skipif(not IS_GLIBC, reason="of other C libraries nothing is known")
+@each("ufunc", [np.logaddexp, np.logaddexp2])
+def test_one_way_of_rounding_agrees_and_no_other(ufunc: Any) -> None:
+    address, own = own_loop(ufunc)
+    assert [how for how in KERNELS[ufunc][1] if compared(ufunc, address, (how,)) != (0, 0)] == [own]
+
+
 SLOPES: dict[Any, Any] = {
     np.sin: lambda x: (np.cos(x),),
     np.cos: lambda x: (-np.sin(x),),

@@ -18,6 +18,10 @@ __all__ = ["compared", "points_of"]
 UNIT, LARGE_UNIT = 2.0**-20, 25.0  # what the lists count
 # Angles where one product and sum in the reduction or in the series would be seen if it were not fused.
 ANGLES = (3.2010654528178697, 31.521413500644655, 334224.72268647625, -2.8851684698803934)
+FEW_DISTANCES = (
+    0.961328658333369, 9.967066975818284, 45.383572221070295, 271.65689725130864, 0.03635812730682486, 0.19723433202710094,
+    0.4487437680025559, 0.4564304303530884, 0.6367205654216382, 0.9404186892695825,
+)  # fmt: skip
 SINES = (
     170104, 223636, 320367, 971472, 2766557, 2960546, 3730723, 3766265, 5362108, 5789998, 5928777, 6340703, 6733113, 6812779,
     7068273, 7535608, 109678, 122645, 153359, 167579, 284467, 320883, 487070, 978348, 2890125, 3389843, 3451494, 3575732,
@@ -42,6 +46,11 @@ DISTANCES = (
     1878311, 2016701, 2061703, 2084462, 2146404, 2400279, 2555040, 2917665, 3117505, 3155066, 384409, 654725, 763034, 1216354,
     1426929, 1826274, 2193460, 2507668, 2531642, 2936322, 3554629, 3556100, 3655619, 3956016, 4357729, 4426416, 5209230,
     5827922, 6293044, 6420988, 6506202, 6741122, 7788452, 7975364,
+)  # fmt: skip
+POWER_DISTANCES = (  # where the power of two has another digit
+    12438, 75880, 136839, 168103, 300533, 830966, 840219, 1256464, 1292449, 1420105, 1798502, 2267711, 2290449, 2427463, 2493130,
+    2503096, 2674681, 2774347, 2775330, 2836057, 2933505, 3168436, 3182057, 3290342, 3434510, 3466871, 3580174, 3601143, 3648729,
+    3828046, 3912387, 4051866,
 )  # fmt: skip
 FAR_DISTANCES = (
     282017, 456900, 1052844, 2568103, 3146649, 3391567, 3576108, 3587273, 3979349, 4073741, 5273458, 5867481, 6537936, 7214957,
@@ -79,7 +88,7 @@ def points_of(ufunc: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         short, long = np.exp2(3.0 * spread), np.exp2(60.0 * (spread[::-1] ** 2))
         left = np.array([1e200, 1e-200, 0.0, np.inf, 1.0]), np.array([1e201, 1e-201, -0.0, np.nan, 2.0])
         return (np.concatenate([short, long]), np.concatenate([short[::-1], short])), left
-    listed = UNIT * np.array(DISTANCES), 64.0 * UNIT * np.array(FAR_DISTANCES)
-    distances = np.concatenate([spread, 50.0 * spread, np.exp2(38.0 * spread - 30.0), *listed])
+    listed = UNIT * np.array(DISTANCES + POWER_DISTANCES), 64.0 * UNIT * np.array(FAR_DISTANCES)
+    distances = np.concatenate([spread, 50.0 * spread, np.exp2(38.0 * spread - 30.0), *listed, FEW_DISTANCES])
     left = np.array([600.0, 0.0, 1000.0, np.inf, -np.inf, np.nan]), np.array([0.0, 950.0, 0.0, np.inf, 0.0, 0.0])
     return (np.zeros_like(distances), -distances), left  # beside zero nothing hides the last digits
