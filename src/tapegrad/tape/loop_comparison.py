@@ -1,7 +1,7 @@
 """Whether a loop has the bits of NumPy's: results at points where those of different C libraries differ in the last digit.
 
-Half of each list are points where a library that fuses products and sums has another digit than one that does not, and half where
-the former has not the nearest number; of ten thousand random points there are seven and twelve.
+Of angles and exponents, half of each list are points where a library that fuses products and sums has another digit than one that
+does not, and half where the former has not the nearest number; of ten thousand random points there are seven and twelve.
 """
 
 from __future__ import annotations
@@ -56,6 +56,17 @@ FAR_DISTANCES = (
     282017, 456900, 1052844, 2568103, 3146649, 3391567, 3576108, 3587273, 3979349, 4073741, 5273458, 5867481, 6537936, 7214957,
     7839289, 7894592,
 )  # fmt: skip
+# Of lengths, both sides: where a product and sum would be seen if they were fused, and where the length is not the nearest number.
+FIRST_SIDES = (
+    15217, 27212, 70378, 85211, 112744, 138346, 138568, 168385, 172068, 279631, 306298, 306997, 308759, 366473, 378248,
+    393806, 396946, 403506, 418410, 441777, 447000, 520305, 562224, 644883, 665865, 673572, 678512, 678797, 679369, 703780,
+    765411, 781088, 793704, 811707, 833112, 837983, 852086, 862201, 902586, 1026415, 1033122, 1042421,
+)  # fmt: skip
+SECOND_SIDES = (
+    5633, 26901, 27431, 47037, 35454, 114969, 134109, 72602, 207992, 166402, 366023, 169524, 292183, 359314, 334428, 473380,
+    138861, 130152, 146638, 688249, 172959, 274543, 349381, 1013277, 807763, 372207, 392913, 793709, 779519, 291151, 247415,
+    432935, 953818, 500806, 296286, 540685, 454618, 874897, 368206, 403528, 473072, 367698,
+)  # fmt: skip
 
 
 def compared(ufunc: Any, address: int, ways: tuple[int, ...]) -> tuple[int, int]:
@@ -87,7 +98,8 @@ def points_of(ufunc: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     if ufunc is np.hypot:
         short, long = np.exp2(3.0 * spread), np.exp2(60.0 * (spread[::-1] ** 2))
         left = np.array([1e200, 1e-200, 0.0, np.inf, 1.0]), np.array([1e201, 1e-201, -0.0, np.nan, 2.0])
-        return (np.concatenate([short, long]), np.concatenate([short[::-1], short])), left
+        first, second = [short, long, np.array(FIRST_SIDES, float)], [short[::-1], short, np.array(SECOND_SIDES, float)]
+        return (np.concatenate(first), np.concatenate(second)), left
     listed = UNIT * np.array(DISTANCES + POWER_DISTANCES), 64.0 * UNIT * np.array(FAR_DISTANCES)
     distances = np.concatenate([spread, 50.0 * spread, np.exp2(38.0 * spread - 30.0), *listed, FEW_DISTANCES])
     left = np.array([600.0, 0.0, 1000.0, np.inf, -np.inf, np.nan]), np.array([0.0, 950.0, 0.0, np.inf, 0.0, 0.0])
