@@ -16,8 +16,11 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 __all__ = ["compared", "points_of"]
 
 UNIT, LARGE_UNIT = 2.0**-20, 25.0  # what the lists count
-# Angles where one product and sum in the reduction or in the series would be seen if it were not fused.
-ANGLES = (3.2010654528178697, 31.521413500644655, 334224.72268647625, -2.8851684698803934)
+# Angles where one change in the reduction or in the series would be seen: a product and sum that is not fused, or a last digit.
+ANGLES = (
+    3.2010654528178697, 31.521413500644655, 334224.72268647625, -2.8851684698803934, -0.29269744417386834, 1.4833837648437362,
+    1.6689547538507896, -1.4745014846871545,
+)  # fmt: skip
 FEW_DISTANCES = (
     0.961328658333369, 9.967066975818284, 45.383572221070295, 271.65689725130864, 0.03635812730682486, 0.19723433202710094,
     0.4487437680025559, 0.4564304303530884, 0.6367205654216382, 0.9404186892695825,
