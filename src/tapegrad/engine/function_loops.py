@@ -74,31 +74,31 @@ def loop_of_angles(operands, counts, strides, of_cosines):
         scatter(to, place, steps[1], count)
 
 
-@kernel("void(int64,int64,int64,int64)")
+@kernel("void(int64,int64,int64,int64)", wide=True)
 def hypot_loop(operands, counts, strides, how):
     """`numpy.hypot`."""
     loop_of_pairs(operands, counts, strides, how, OF_HYPOT)
 
 
-@kernel("void(int64,int64,int64,int64)")
+@kernel("void(int64,int64,int64,int64)", wide=True)
 def logaddexp_loop(operands, counts, strides, how):
     """`numpy.logaddexp`."""
     loop_of_pairs(operands, counts, strides, how, OF_LOGADDEXP)
 
 
-@kernel("void(int64,int64,int64,int64)")
+@kernel("void(int64,int64,int64,int64)", wide=True)
 def logaddexp2_loop(operands, counts, strides, how):
     """`numpy.logaddexp2`."""
     loop_of_pairs(operands, counts, strides, how, OF_LOGADDEXP2)
 
 
-@kernel("void(int64,int64,int64,int64)")
+@kernel("void(int64,int64,int64,int64)", wide=True)
 def sin_loop(operands, counts, strides, how):
     """`numpy.sin`."""
     loop_of_angles(operands, counts, strides, False)
 
 
-@kernel("void(int64,int64,int64,int64)")
+@kernel("void(int64,int64,int64,int64)", wide=True)
 def cos_loop(operands, counts, strides, how):
     """`numpy.cos`."""
     loop_of_angles(operands, counts, strides, True)
