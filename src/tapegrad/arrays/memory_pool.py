@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SMALL", "large_empty", "memory_of_machine", "owns_memory", "pooled_copy", "release_buffers", "warm_allocator"]
+__all__ = [
+    "SMALL", "large_empty", "large_like", "memory_of_machine", "owns_memory", "pooled_copy", "release_buffers", "warm_allocator",
+]  # fmt: skip
 
 SMALL = 2048  # elements up to which NumPy's own memory is as good
 LARGE = 1 << 16  # bytes from which a block is kept
@@ -99,6 +101,11 @@ def large_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
             release_buffers()
             return np.empty(shape, dtype)  # or its error
     return np.ndarray(shape, dtype, _Block((size,), np.uint8, memory))
+
+
+def large_like(array: np.ndarray) -> np.ndarray:
+    """An uninitialised array of another one's shape and dtype."""
+    return large_empty(array.shape, array.dtype)
 
 
 def owns_memory(base: object) -> bool:

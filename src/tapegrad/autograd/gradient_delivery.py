@@ -132,8 +132,11 @@ def deliver(state: Sweep) -> bool:
     return waiting >= 0
 
 
-def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]:
-    """Direct the adjoints of leaves: into existing ``.grad`` arrays in place, or into new ones, which are returned."""
+def aim_leaves(state: Sweep, count: int, begun: bool = False) -> list[tuple[int, Tensor, np.ndarray]]:
+    """Direct the adjoints of leaves: into existing ``.grad`` arrays in place, or into new ones, which are returned.
+
+    In a pass that has begun, adjoints stay where they are; large ones may stand in arrays of their own already.
+    """
     fresh = []
     words = state.leaf_words
     at_leaf = 0
@@ -145,7 +148,11 @@ def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]
             data = None if grad is None else grad._data
             if TAPE.reshaped:
                 check_leaf(t, record_of(words[at_leaf]), data)
-            if adds and type(data) is ndarray:
+            if begun and words[at_leaf + LEAF_MODE] == at.IN_PLACE:
+                array = object_at(words[at_leaf + LEAF_TARGET])
+                state.settle_in(k, array)
+                fresh.append((k, t, array))
+            elif adds and type(data) is ndarray:
                 if not (data.flags.c_contiguous and data.flags.writeable):
                     check_memory(data)
                 state.targets.append(data)  # lives until the pass is over, whatever others do with the gradient meanwhile
@@ -155,7 +162,7 @@ def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]
                     grad._meta.version.count += 1
             else:
                 data = t._data
-                if type(data) is float or data.size <= at.BLOCK:
+                if begun or type(data) is float or data.size <= at.BLOCK:
                     array = _empty(()) if type(data) is float else _empty(data.shape, data.dtype)
                     words[at_leaf + LEAF_TARGET] = id(array)
                     words[at_leaf + LEAF_MODE] = WRITE

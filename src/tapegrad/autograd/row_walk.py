@@ -11,6 +11,7 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.memory_pool import large_empty, owns_memory
+from tapegrad.arrays.sizes import stretched_number
 from tapegrad.autograd.decoded_rows import arguments_of, as_float, dtype_of, reference_in, shape_of
 from tapegrad.autograd.messages import explain, saved_words_of
 from tapegrad.autograd.pass_state import Finished
@@ -103,7 +104,7 @@ def _host(state: Sweep, slot: int) -> None:
         g = make(bar.item(place), 0)
         result = make(TAPE.columns["value"].item(slot), 0)
     elif is_one_number and form & 255 == at.FLOAT64 and not payload.runs_itself and payload.op.takes_stretched:
-        g = make(np.broadcast_to(bar[place : place + 1], words[dimensions : dimensions + (form >> 8)]), 0)
+        g = make(stretched_number(bar.item(place), tuple(words[dimensions : dimensions + (form >> 8)]), dtypes.float64), 0)
     elif slot in state.handed:
         g = make(state.handed.pop(slot), 0)
     elif is_one_number and form & 255 == at.FLOAT64 and payload.runs_itself:

@@ -75,7 +75,7 @@ def _completed(state: Sweep, leaves: int, fresh: Fresh | None, status: int) -> l
     if fresh is None:
         if not state.shown and not finished and deliver(state):
             return None
-        fresh = aim_leaves(state, leaves)
+        fresh = aim_leaves(state, leaves, begun=True)
         TAPE.run(_ADDRESS, state.address, 1, 0, 0)  # which only writes the gradients
     commit(state, written(state, fresh) + state.shown, 1)
     return finished
@@ -100,9 +100,12 @@ def _go_on(state: Sweep, what: int | tuple[PlainContext, Any]) -> None:
         return
     finished = None
     if what != at.DELIVERED:
+        leaves = state.words[at.REACHED_COUNT]
         try:
+            # Large leaves have arrays of their own, in the place of which a cotangent's may serve.
+            fresh = aim_leaves(state, leaves, begun=True) if state.words[at.AIMS_FIRST] and what != at.DONE else None
             status = what if isinstance(what, int) else after_odd_cotangent(state, *what, 1)
-            finished = _completed(state, state.words[at.REACHED_COUNT], None, status)
+            finished = _completed(state, leaves, fresh, status)
         except BaseException:
             TAPE.give_up(_ADDRESS, state.address)
             raise

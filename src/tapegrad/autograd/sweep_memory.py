@@ -194,6 +194,10 @@ class Sweep:
     def place(self, k: int, array: np.ndarray) -> None:
         """The same for a new array, in the place of which a cotangent's may serve (`take`)."""
         self.aim(k, array, at.WRITE)
+        self.settle_in(k, array)
+
+    def settle_in(self, k: int, array: np.ndarray) -> None:
+        """Let a large array in which the adjoint of the k-th leaf stands give way to a cotangent's."""
         if array.size > at.LARGEST_BLOCK and array.dtype.itemsize == 8:
             words = self.leaf_words
             self.placed[words[at.LEAF_WORDS * k + at.LEAF_SLOT]] = k

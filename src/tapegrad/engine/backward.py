@@ -9,16 +9,28 @@ which the header refers while no pass uses it; meanwhile the pass does.
 
 from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.engine.delivery import deliver_all
+from tapegrad.engine.host_steps import has_shape_of
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import array_size, call5_word, is_float, release, retain
+from tapegrad.engine.memory import (
+    array_is_contiguous,
+    array_size,
+    array_type_number,
+    call5_word,
+    is_float,
+    load_i64,
+    release,
+    retain,
+)
 from tapegrad.engine.objects import (
     allocate,
+    attribute,
     call_object,
     call_object0,
     call_python_form,
     clear_error,
     data_of,
     handle_of,
+    has_error,
     is_common,
     item_of_tuple,
     length_of_tuple,
@@ -27,9 +39,9 @@ from tapegrad.engine.objects import (
     set_item_of_tuple,
     type_of,
 )
-from tapegrad.engine.plan import begin, forget
+from tapegrad.engine.plan import begin, forget, record_of
 from tapegrad.engine.structs import sweep_at
-from tapegrad.engine.sweep import end_pin, release_trash
+from tapegrad.engine.sweep import end_pin, put_in_array, release_trash
 
 # How a pass that was started here goes on, besides the answers of the walk: it raised, or Python has done the rest.
 RAISED, TAKEN_OVER = -1, -2
@@ -71,22 +83,74 @@ def are_among(sweep, links, count):
 
 
 @inline
+def room_for(tape, sweep, k, t):
+    """A new array for the gradient of the k-th leaf, or None if it gets none, or has one; 0 if that is left to Python."""
+    meta, slot = load_i64(t + tape.meta_at), sweep.reached[k].slot
+    if meta == tape.none or handle_of(tape, t) == 0:
+        retain(tape.none)
+        return tape.none
+    if attribute(tape, meta, META_GRAD) != tape.none:
+        if sweep.stops != 0:  # Python that runs on the way may give it another one
+            return 0
+        retain(tape.none)
+        return tape.none
+    data = data_of(tape, t)
+    if data == 0 or not has_shape_of(tape, slot, data) or array_type_number(data) != record_of(tape, slot).dtype & 255:
+        return 0
+    room = call_object(tape.large_like, 1, data, 0)
+    if room != 0 and not (array_is_contiguous(room) and has_shape_of(tape, slot, room)):
+        release(room)
+        return 0
+    return room
+
+
+@inline
+def make_rooms(tape, sweep, rooms):
+    """Let the adjoints of large leaves stand in new arrays, of which a tuple gets the references; whether that is possible."""
+    for k in range(sweep.reached_count):
+        if record_of(tape, sweep.reached[k].slot).size <= LARGEST_BLOCK:
+            continue
+        t = call_object0(sweep.reached[k].payload)
+        room = 0
+        if t == tape.none:
+            retain(t)
+            room = t
+        elif t != 0:
+            room = room_for(tape, sweep, k, t)
+        if t != 0:
+            release(t)
+        if room == 0 or set_item_of_tuple(rooms, k, room) != 0:
+            return False
+        if room != tape.none:
+            sweep.reached[k].room = room
+            put_in_array(sweep, k, room)
+    return True
+
+
+@inline
 def started_from(tape, sweep, t, links, count):
     """Start the pass from a tensor; nothing is done and the answer not `DONE` if it is no common one, or needs `MORE_ROOM`.
 
-    If there are links, it is none if it reaches other leaves.
+    If there are links, it is none if it reaches other leaves. The second answer is a tuple with the arrays that large gradients are
+    computed in, or 0.
     """
-    data = data_of(tape, t)
+    data, rooms = data_of(tape, t), 0
     if data == 0 or (not is_float(tape, data) and array_size(data) != 1) or handle_of(tape, t) <= 0:
-        return TAKEN_OVER
+        return TAKEN_OVER, rooms
     leaves = begin(tape, sweep, handle_of(tape, t), 1.0)
     if leaves < 0:
-        return MORE_ROOM if leaves == -MORE_ROOM else TAKEN_OVER
-    if sweep.aims_first != 0 or (count != 0 and not are_among(sweep, links, count)):
-        forget(sweep, 0, sweep.top)
-        end_pin(tape, sweep)
-        return TAKEN_OVER
-    return DONE
+        return MORE_ROOM if leaves == -MORE_ROOM else TAKEN_OVER, rooms
+    fits = sweep.aims_first & 2 == 0 and (count == 0 or are_among(sweep, links, count))
+    if fits and sweep.aims_first != 0:
+        rooms = new_tuple(leaves)
+        fits = rooms != 0 and make_rooms(tape, sweep, rooms)
+    if fits:
+        return DONE, rooms
+    forget(sweep, 0, sweep.top)
+    end_pin(tape, sweep)
+    if rooms != 0:
+        release(rooms)
+    return RAISED if has_error() != 0 else TAKEN_OVER, 0
 
 
 @inline
@@ -194,9 +258,11 @@ def backward_method(tape, t, arguments, named):
     if common and tape.reshaped == 0 and tape.tensor_type == tape.plain_tensor:
         sweep = sweep_at(address)
         tape.idle_sweep = 0
-        started = started_from(tape, sweep, t, arguments, links)
+        started, rooms = started_from(tape, sweep, t, arguments, links)
         if started == DONE:
             status = passed(tape, sweep, owner)
+            if rooms != 0:
+                release(rooms)
             if status == 0:
                 put_back(tape, address, owner)
             else:
@@ -215,6 +281,8 @@ def backward_method(tape, t, arguments, named):
                 return 0
         else:
             put_back(tape, address, owner)
+            if started == RAISED:
+                return 0
     if links != 0:
         retain(tape.false)
         return tape.false

@@ -97,9 +97,12 @@ def prepare_leaf(tape, sweep, leaf):
         address = adjoint_address(sweep, sweep.offset[slot])
         grad = attribute(tape, meta, META_GRAD) if done else 0
         if done and grad == tape.none:
-            record = record_of(tape, slot)
+            record, data = record_of(tape, slot), leaf.room
             form, size = record.dtype, record.size
-            data = numbers_at(tape, address, form & 255, form >> 8, record_dimensions(record), size)
+            if data != 0:
+                retain(data)
+            else:
+                data = numbers_at(tape, address, form & 255, form >> 8, record_dimensions(record), size)
             done = set_aside(tape, leaf, t, tensor_around(tape, data), grad, grad, WRITE)
         elif done:
             done = grad != 0 and prepare_sum(tape, leaf, t, grad, address)
@@ -138,13 +141,14 @@ def put_away(sweep, count):
     """Release what was prepared, or what it took the place of."""
     for k in range(count):
         leaf = leaf_at(sweep, k)
-        leaf.mode = IGNORE
         if leaf.meta != 0:
             release(leaf.target)
             release(leaf.grad)
             release(leaf.data)
             release(leaf.meta)
             leaf.meta = 0
+        leaf.target = leaf.room
+        leaf.mode = IN_PLACE if leaf.room != 0 and sweep.offset[leaf.slot] & UNWRITTEN == 0 else IGNORE
 
 
 @inline

@@ -278,5 +278,7 @@ def add_cotangents(tape, sweep, slot, cotangents):
         data = data_of(tape, cotangent)
         if not has_shape_of(tape, to, data):
             return 0
+        if sweep.aims_first != 0 and target_size(tape, to) > LARGEST_BLOCK:  # which may become a gradient
+            return 0
         add_data(tape, sweep, to, data)
     return 1

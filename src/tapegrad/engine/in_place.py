@@ -8,6 +8,7 @@ certain, nothing is changed that anybody sees.
 from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import *
+from tapegrad.engine.long_values import has_long_values, large_like, write_long_values
 from tapegrad.engine.memory import (
     array_data,
     array_dimensions,
@@ -30,7 +31,7 @@ from tapegrad.engine.operator_results import (
     forms_of,
     has_partial,
     has_scalar_form,
-    is_block,
+    is_doubles_in_order,
     recording,
     same_shape,
     stretched_values,
@@ -70,11 +71,12 @@ from tapegrad.engine.written_targets import (
 @inline
 def way_to_combine(tape, opcode, a, b):
     """Whether an array can be combined with another one into its own place: 1 element by element, 2 stretched, 0 not."""
-    if type_of(b) != tape.array_type or not is_block(tape, b) or shares_memory(tape, a, b):
+    if type_of(b) != tape.array_type or not is_doubles_in_order(b) or shares_memory(tape, a, b):
         return 0
     if same_shape(a, b):
         return 1
-    if forms_of(tape, opcode) & HAS_EXACT == 0 or not has_loops(tape, opcode) or common_shape(tape, a, b) != array_rank(a):
+    rounds_alike = forms_of(tape, opcode) & HAS_EXACT != 0 and has_loops(tape, opcode)
+    if array_size(b) > LARGEST_BLOCK or not rounds_alike or common_shape(tape, a, b) != array_rank(a):
         return 0
     for d in range(array_rank(a)):
         if tape.lengths[d] != array_dimensions(a)[d]:
@@ -91,8 +93,10 @@ def element_value(tape, opcode, a, b, out):
 
 @inline
 def write_values(tape, opcode, count, how, old, b, c, data):
-    """Write the values of a rule of what was there, `old`, into an array."""
-    if count == 3:
+    """Write the values of a rule of what was there, `old`, into an array; if that is large, `old` is the array or gets what was."""
+    if array_size(data) > LARGEST_BLOCK:
+        write_long_values(tape, opcode, count, old, b, c, data)
+    elif count == 3:
         own_values(tape, opcode, old, b, c, data)
     elif array_rank(data) == 0:
         element_value(tape, opcode, old, b, data)
@@ -108,7 +112,7 @@ def can_compute(tape, opcode, data):
     if array_rank(data) == 0:
         return opcode != POWER and has_scalar_form(tape, opcode)
     if array_size(data) > LARGEST_BLOCK:
-        return False
+        return has_long_values(tape, opcode)
     return (
         tape.loops[opcode].function != 0
         or has_own_values(tape, opcode)
@@ -125,10 +129,29 @@ def has_derivatives(tape, opcode, x_handle, y_handle, w_handle):
 
 
 @inline
+def reads_target(tape, opcode, x_handle, y_handle, w_handle):
+    """Whether a derivative that is wanted reads what was there."""
+    uses = tape.rules[opcode].uses
+    wanted_uses = (uses if x_handle > 0 else 0) | (uses >> 4 if y_handle > 0 else 0) | (uses >> 8 if w_handle > 0 else 0)
+    return wanted_uses & 1 != 0
+
+
+@inline
+def kept_target(tape, data, is_read):
+    """A new array for what was there, or the target itself if it is large and not read; 0 without memory, or if that raised."""
+    if array_size(data) <= LARGEST_BLOCK:
+        return new_array_like(tape, data)
+    if is_read:
+        return large_like(tape, data)
+    retain(data)
+    return data
+
+
+@inline
 def array_written(tape, opcode, count, t, y, b, w, c, tracking, how):
     """Write a rule's values into an array; `b` and `c` are the data of `y` and `w`, if there are so many operands.
 
-    1 if that is done, 0 if it is left to Python.
+    1 if that is done, 0 if it is left to Python, -1 if an exception is set.
     """
     data, base = data_of(tape, t), base_of(tape, t)
     retain(data)  # whatever destructors do that the collector runs
@@ -153,40 +176,47 @@ def held_array_written(tape, opcode, count, t, base, data, y, b, w, c, tracking,
     payload = way_payload(tape, t, base, data, tracked)
     if payload == 0:
         return 0
+    old = kept_target(tape, data, reads_target(tape, opcode, x_handle, y_handle, w_handle))
+    if old == 0:
+        release(payload)
+        if array_size(data) > LARGEST_BLOCK:
+            return -1
+        clear_error()
+        return 0
     done, is_same = 0, is_same_target(tape, t, tracking, data, base, x_handle, tracked)
     is_same = is_same and is_same_operand(tape, count, y, b, tracking, y_handle)
     if is_same and (count < 3 or is_same_operand(tape, count, w, c, tracking, w_handle)):
-        done = array_written_now(tape, opcode, count, t, base, data, b, c, x_handle, y_handle, w_handle, payload, how)
+        done = array_written_now(tape, opcode, count, t, base, data, old, b, c, x_handle, y_handle, w_handle, payload, how)
+    release(old)
     release(payload)
     return done
 
 
 @inline
-def array_written_now(tape, opcode, count, t, base, data, b, c, x_handle, y_handle, w_handle, payload, how):
-    """The same when all objects are there with which the collector could come; `b` and `c` are 0 if there are no such operands."""
+def array_written_now(tape, opcode, count, t, base, data, old, b, c, x_handle, y_handle, w_handle, payload, how):
+    """The same when all objects are there with which the collector could come; `b` and `c` are 0 if there are no such operands.
+
+    What was there is kept in `old`, which is the target's array itself if nobody reads it.
+    """
     tracked = x_handle > 0 or y_handle > 0 or w_handle > 0
     views = views_that_follow(tape, base, tracked)
     if views < 0 or (tracked and not has_room_for(tape, views)):
         return 0
-    old, number = new_array_like(tape, data), next_count(tape, t)
-    if old == 0 or number == 0:
-        clear_error()
-        release_any(old)
-        release_any(number)
+    number = next_count(tape, t)
+    if number == 0:
         return 0
-    copy_doubles(array_data(data), array_data(old), array_size(data))
+    if array_size(data) <= LARGEST_BLOCK:
+        copy_doubles(array_data(data), array_data(old), array_size(data))
     second, third, clock, handle = b if count > 1 else old, c if count > 2 else 0, tape.clock, 0
     if tracked:
         handle = call11_word(tape.elementwise_row, tape, opcode, 1, count, x_handle, old, y_handle, second, w_handle, third, data)
         if handle <= 0 or not adopt_value(tape, t, base, slot_of(tape, handle), payload):
             if handle > 0:
                 call2(tape.give_back, tape, handle)
-            release(old)
             release(number)
             return 0
     count_write(tape, t, number, clock)
     write_values(tape, opcode, count, how, old, second, third, data)
-    release(old)
     if tracked:
         follow(tape, base, views)
         call2(tape.give_back, tape, handle)

@@ -113,6 +113,28 @@ def add_elements(pz, pvalues, plist, inner):
     return 0
 
 
+@entry("int64(int64,int64,int64,int64)")
+def add_sums_of_few(pz, pvalues, plist, inner):
+    """The same of float64 values for few places: what goes to the same one is summed first, as if it was added to zeros."""
+    places, n = i64(array_data(plist), array_size(plist)), array_size(plist)
+    for i in range(n):
+        is_first = places[i] >= 0
+        for k in range(i):
+            is_first = is_first and places[k] != places[i]
+        if not is_first:
+            continue
+        out, last = f64(array_data(pz) + 8 * places[i] * inner, inner), i
+        for k in range(i + 1, n):
+            last = k if places[k] == places[i] else last
+        for j in range(inner):
+            total = 0.0
+            for k in range(i, last + 1):
+                if places[k] == places[i]:
+                    total += f64(array_data(pvalues) + 8 * k * inner, inner)[j]
+            out[j] += total
+    return 0
+
+
 @inline
 def take_where_last(out, values, places, inner, writer):
     """`take_blocks` for the last of the places that are the same; zero for those before it."""

@@ -70,7 +70,10 @@ SUM_ROOM = 142  # for a sum's operand whose elements are not side by side; 0 whe
 # How rules that no loop of NumPy's computes have their values: the compiled form of operators of three operands, and room for the
 # blocks that go to loops of NumPy's and for numbers that are operands.
 OPERATE_THREE, VALUE_ROOM = 143, 144
-LENGTHS = 145  # room for the lengths of a new array
+# Large arrays: what makes an uninitialised one like another on memory that is used again; how compiled code has a rule's values
+# (`BY_NUMPYS_LOOP`, `BY_OWN_LOOP`, `BY_STAGES`, 0: not at all); whether NumPy's sums of rows are those of `sum_of_row`.
+LARGE_LIKE, LONG_WAYS, SUMS_ROWS_BY_TWO = 145, 146, 147
+LENGTHS = 148  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
 HEADER_WORDS = OFFSETS + 38
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of
@@ -95,6 +98,8 @@ ALL_BUT_PART, PUT_INTO_PART, NOT_AT_ALL = 9, 10, 11
 NO_ROW = 1 << 31  # higher than every slot
 GONE = -(1 << 31)  # an anchor whose row is gone
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
+MANY = 1 << 15  # elements from which a sum is that of rows of so many elements
+ROW_OF_MANY = 1024
 LEAST_ROWS = 4096  # rows that are always allowed before dead ones are looked for
 
 # Structural opcodes come after the rules.
@@ -139,7 +144,7 @@ SAVED_INPUT, SAVED_OUTPUT, SAVED_OTHER = 0, 1, 2
 FULL, NEW_LEAF, UNSUPPORTED = -1, -2, -3
 
 # Second word of a rule among the loops where NumPy has none: a loop of ours gives its values, alone or with NumPy's for functions.
-BY_OWN_LOOP, BY_STAGES = 1, 2
+BY_OWN_LOOP, BY_STAGES, BY_NUMPYS_LOOP = 1, 2, 3
 
 # Which write to a whole tensor, and how many there are.
 WRITE_ZERO, WRITE_FILL, WRITE_COPY = 0, 1, 2
@@ -155,15 +160,16 @@ OFFSET_CAPACITY, BAR_CAPACITY, REACHED_CAPACITY, TRASH_CAPACITY = 21, 22, 23, 24
 KERNELS = 25  # address of the table of kernels
 STOPS = 26  # rows at which the pass will return to Python
 PINNED = 27  # whether this pass itself pins the tape
-AIMS_FIRST = 28  # whether targets are found before the walk: a gradient is worth being computed in place, or may refuse the sum
+# Whether targets are found before the walk: bit 0 if a gradient is worth being computed in place, bit 1 if one may refuse the sum.
+AIMS_FIRST = 28
 FIRST_ODD = 29  # which cotangent is the first that Python has to look at
 SWEEP_WORDS = 30
 
 # For each leaf that is reached: slot, payload, where its adjoint goes (an array), how, and while gradients are delivered the
-# tensor's other attributes, and the gradient that was there and its data; and the row whose adjoint stands in the leaf's place (-1:
-# none).
-LEAF_SLOT, LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE, LEAF_META, LEAF_GRAD, LEAF_DATA, LEAF_TENANT = 0, 1, 2, 3, 4, 5, 6, 7
-LEAF_WORDS = 8
+# tensor's other attributes, and the gradient that was there and its data; the row whose adjoint stands in the leaf's place (-1:
+# none); and the array that compiled code has made for a large one (0: none).
+LEAF_SLOT, LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE, LEAF_META, LEAF_GRAD, LEAF_DATA, LEAF_TENANT, LEAF_ROOM = range(9)
+LEAF_WORDS = 9
 
 # Table of kernels: addresses, 0 until something was recorded that needs the kernel.
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4

@@ -63,11 +63,15 @@ def value_of(tape, opcode, x, y):
 
 
 @inline
+def is_doubles_in_order(obj):
+    """Whether data is an array that loops can read as one block."""
+    return array_type_number(obj) == FLOAT64 and array_is_contiguous(obj) and array_rank(obj) != 0
+
+
+@inline
 def is_block(tape, obj):
     """Whether data is a small array that loops can read as one block."""
-    if array_type_number(obj) != FLOAT64 or not array_is_contiguous(obj) or array_rank(obj) == 0:
-        return False
-    return array_size(obj) <= LARGEST_BLOCK
+    return is_doubles_in_order(obj) and array_size(obj) <= LARGEST_BLOCK
 
 
 @inline

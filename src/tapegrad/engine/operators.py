@@ -12,12 +12,12 @@ from numba.extending import intrinsic
 from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import *
+from tapegrad.engine.long_sums import add_by_numpys_loop, sum_of_many
 from tapegrad.engine.memory import (
     OBJECT,
     array_data,
     array_size,
     call2,
-    call_loop,
     float_of,
     float_value,
     is_float,
@@ -46,7 +46,7 @@ from tapegrad.engine.objects import (
     new_tensor,
     type_of,
 )
-from tapegrad.engine.operator_results import computed, deliver_tensor, is_block, number_in, recording, same_shape
+from tapegrad.engine.operator_results import computed, deliver_tensor, is_doubles_in_order, number_in, recording, same_shape
 from tapegrad.engine.record_structural import write_sum
 from tapegrad.engine.strided_sums import copy_in_memory_order, is_strided_block
 
@@ -180,7 +180,7 @@ def sum_of_number(tape, t, x, tracking):
 
 @inline
 def sum_of(tape, x):
-    """New tensor of the sum of a small array; as `result` answers."""
+    """New tensor of the sum of an array, a small one if it is no block; as `result` answers."""
     tracking = recording(tape)  # first, because this may run Python
     if tracking < 0:
         return -1
@@ -195,17 +195,19 @@ def sum_of(tape, x):
     handle = registered_handle(tape, x, handle_of(tape, x)) if tracking > 0 else 0
     a = data_of(tape, x)
     common = a != 0 and not is_float(tape, a) and array_size(a) > 0
-    in_order = common and is_block(tape, a)
+    in_order = common and is_doubles_in_order(a) and (array_size(a) < MANY or tape.sums_rows_by_two != 0)
     common = in_order or (common and tape.sum_room != 0 and is_strided_block(a))
     if not common or handle < 0 or (handle > 0 and tape.sums_ready == 0):
         release(t)
         return 0
-    data = new_float(float_of(tape.sum_start))
-    if data != 0:
-        place, source = data + OBJECT, array_data(a) if in_order else copy_in_memory_order(tape, a)
-        call_loop(tape.sum_loop, tape.sum_loop_data, array_size(a), place, 0, source, 8, place, 0, 1)
-        if handle > 0:
-            handle = write_sum(tape, tape.sum_name, handle, a, -1, 1.0, data)
+    if array_size(a) >= MANY:
+        data = sum_of_many(tape, a)
+    else:
+        data = new_float(float_of(tape.sum_start))
+        if data != 0:
+            add_by_numpys_loop(tape, array_data(a) if in_order else copy_in_memory_order(tape, a), array_size(a), data + OBJECT)
+    if data != 0 and handle > 0:
+        handle = write_sum(tape, tape.sum_name, handle, a, -1, 1.0, data)
     return deliver_tensor(tape, t, data, handle)
 
 

@@ -63,9 +63,10 @@ def reach(tape, sweep, slot):
         leaf.payload = record.payload
         leaf.mode = IGNORE
         leaf.tenant = -1
+        leaf.room = 0
         sweep.reached_count = count + 1
         if record.size > LARGEST_BLOCK:
-            sweep.aims_first = 1
+            sweep.aims_first |= 1
         place = bump(sweep, adjoint_words(record))
     else:
         words = adjoint_words(record_of(tape, slot))
@@ -382,7 +383,7 @@ def begin(tape, sweep, handle, value):
         return -status if status != DONE else -MORE_ROOM
     for k in range(sweep.reached_count):
         if may_refuse_sum(tape, sweep.reached[k].payload):
-            sweep.aims_first = 1
+            sweep.aims_first |= 2
     sweep.current = top
     change_pins(tape, 1)
     sweep.pinned = 1

@@ -42,6 +42,7 @@ Tape = struct(
     product_operations=WORDS,
     plain_forms=WORDS,
     last_axes=WORDS,
+    long_ways=WORDS,
     kernel_table=WORDS,
     operand_x=types.float64,
     operand_y=types.float64,

@@ -348,8 +348,8 @@ def add_to_adjoint(tape, sweep, slot, obj):
     return 0
 
 
-@entry("int64(Sweep,int64,int64)")
-def place_leaf(sweep, k, obj):
+@inline
+def put_in_array(sweep, k, obj):
     """Let the adjoint of the k-th leaf stand in an array of its own, and that of its tenant; the first contribution writes it."""
     leaf = sweep.reached[k]
     word = 4 * ((array_data(obj) - sweep.bar) // 8) + UNWRITTEN
@@ -359,6 +359,12 @@ def place_leaf(sweep, k, obj):
         sweep.offset[tenant] = word
     leaf.target = obj
     leaf.mode = IN_PLACE
+
+
+@entry("int64(Sweep,int64,int64)")
+def place_leaf(sweep, k, obj):
+    """As `put_in_array`."""
+    put_in_array(sweep, k, obj)
     return 0
 
 

@@ -58,6 +58,7 @@ ENTRIES = [
     "maps_of_row",
     "start",
     "call_loop_of_rule",
+    "sums_of_rows",
     "solve_recurrence",
     "replay",
     "take_inputs",

@@ -18,6 +18,7 @@ import numpy as np
 
 from tapegrad.arrays import numpy_api
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.arrays.memory_pool import large_like
 from tapegrad.arrays.slots import offset_of
 from tapegrad.compilation.jit import Lazy
 from tapegrad.deferred import Deferred, MadeOnDemand
@@ -27,7 +28,7 @@ from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import views
 from tapegrad.ops.elementwise import FORMS, REFLECTED, doc, use_compiled
 from tapegrad.recording import strided_maps, structural
-from tapegrad.recording.primal_values import forward, own_way
+from tapegrad.recording.primal_values import forward, long_way, own_way
 from tapegrad.rules.table import COMMON, POWERS, RULES
 from tapegrad.tape.library_loops import loop_of
 from tapegrad.tape.locks import leaves
@@ -64,13 +65,14 @@ _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_o
 )
 _new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(("PyDescr_NewMethod", ctypes.pythonapi))
 _fallbacks, _loops = np.zeros((2, len(RULES), 2), np.int64)  # by opcode, once there is an operator
+_long_ways = np.zeros(len(RULES), np.int64)
 _plain_forms = np.zeros(at.PLAIN_COUNT, np.int64)
 _last = -1, -2
 _last_axes = np.array([id(axis) for axis in _last])
 _asked: list[tuple[type | ModuleType, Any, Callable[[], Any]]] = []  # methods for which there was only a Python form yet
 _value_room = np.empty(BLOCK * (ROOM_BLOCKS + 3))
 # Memory that the interpreter and the compiled code point to.
-_kept: list[Any] = [_fallbacks, _loops, _plain_forms, _last, _last_axes, _value_room]
+_kept: list[Any] = [_fallbacks, _loops, _long_ways, _plain_forms, _last, _last_axes, _value_room]
 
 
 def _outlive_the_modules() -> None:
@@ -105,7 +107,8 @@ def _prepare_header() -> None:
         header[at.OFFSETS + which] = offset_of(Meta(), slot)
     header[at.OFFSETS + at.LINK_DATA] = offset_of(LeafLink(make(0.0, 0)), "data")
     header[at.NEW_ARRAY] = numpy_api.c_function(numpy_api.NEW_ARRAY)
-    header[at.FALLBACKS], header[at.LOOPS] = _fallbacks.ctypes.data, _loops.ctypes.data
+    header[at.FALLBACKS], header[at.LOOPS], header[at.LONG_WAYS] = (table.ctypes.data for table in (_fallbacks, _loops, _long_ways))
+    header[at.LARGE_LIKE] = keep(large_like)
     header[at.FINALIZE], header[at.GIVE_BACK] = kernels.finalize.get(), kernels.give_back.get()
 
 
@@ -117,11 +120,14 @@ def _refer(things: dict[int, object]) -> None:
 def _use_own_loop(opcode: int) -> None:
     """Let a rule have its values on small arrays by a loop of ours, where that has the bits of its Python form."""
     way = own_way(opcode)
-    if not way:
-        return
+    if way:
+        _load_value_loops(opcode)
+        _loops[opcode] = 0, way
+
+
+def _load_value_loops(opcode: int) -> None:
     if opcode < COMMON and not isinstance(TAPE.kernels, ModuleType):  # else it would be compiled for this alone
         TAPE.need("value_block")
-    _loops[opcode] = 0, way
 
 
 def _operators(table: np.ndarray) -> Callable[..., Any]:
@@ -139,6 +145,9 @@ def _operators(table: np.ndarray) -> Callable[..., Any]:
             _loops[opcode] = loop_of(np.rint if array is np.round else array)
         else:
             _use_own_loop(opcode)
+        _long_ways[opcode] = way = long_way(opcode)
+        if way == at.BY_OWN_LOOP:
+            _load_value_loops(opcode)
         return descriptor(rule.name, function, (METH_NOARGS, METH_O, METH_FASTCALL)[len(rule.args) - 1], doc(rule))
 
     made = MadeOnDemand(make_operator)
@@ -223,12 +232,21 @@ def _use_sum(thunk: int) -> None:
     header[at.SUM_THUNK], header[at.SUM] = thunk, TAPE.kernels.sum_method.get()
     header[at.SUM_START] = np.add.reduce(np.array([-0.0])).view(np.int64)  # NumPy's newer versions start with -0.0
     header[at.SUM_NAME] = TAPE.name_number("SumBackward0")
+    header[at.SUMS_ROWS_BY_TWO] = int(_sums_rows_by_two())
     if _sums_in_memory_order():
         _kept.append(room := np.empty(at.LARGEST_BLOCK))
         header[at.SUM_ROOM] = room.ctypes.data
     form = vars(Tensor)["sum"]
     if not isinstance(form, Deferred):
         setattr(Tensor, "sum", method_sum(form))  # noqa: B010 - mypy does not know it
+
+
+def _sums_rows_by_two() -> bool:
+    """Whether NumPy's sums of rows are those of the loop of ours, to the last bit."""
+    rows = (np.arange(1.0, 1.0 + 4 * at.ROW_OF_MANY) ** 0.5 - 30.0).reshape(4, -1)
+    sums = np.empty(len(rows))
+    TAPE.sums_of_rows(rows.ctypes.data, len(rows), sums.ctypes.data)
+    return bool((sums == np.einsum("ij->i", rows)).all())
 
 
 def _sums_in_memory_order() -> bool:

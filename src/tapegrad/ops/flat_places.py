@@ -29,6 +29,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 contiguous: Any = np.ascontiguousarray
+FEW = 16  # places, each of which is compared with all of them
 
 
 class Places(NamedTuple):
@@ -261,7 +262,11 @@ def increased_at(x: Tensor, places: Places, values: Tensor, op: Structural) -> T
             ARRAY_KERNELS.add_elements(id(result), id(terms), id(places.at), places.inner)
         elif data.dtype is terms.dtype is dtypes.float64 and _are_few(places, data.size):
             result = np.add(data, 0.0, out=large_empty(data.shape, data.dtype))
-            _add_to_few(result, terms, places)
+            if places.at.size <= FEW:
+                terms = contiguous(terms)
+                ARRAY_KERNELS.add_sums_of_few(id(result), id(terms), id(places.at), places.inner)
+            else:
+                _add_to_few(result, terms, places)
         else:
             result = data + sums_at(terms, places, data.shape)
     return apply(op, (x, values), result, places[1:], (make(places.at, 0),))

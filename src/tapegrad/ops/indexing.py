@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.dtypes import bool as mask_type
 from tapegrad.arrays.dtypes import int64, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
@@ -36,6 +37,7 @@ from tapegrad.ops.flat_places import (
 )  # fmt: skip
 from tapegrad.ops.index_keys import FULL, Array, Key, explain, parse
 from tapegrad.ops.views import view
+from tapegrad.recording.strided_maps import numbers_of_part
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tape.tape import TAPE
@@ -258,13 +260,18 @@ def _put_view(x: Tensor, basic: Advanced | None, node: str, value: Tensor, op: S
     target = result if basic is None else result[basic]
     with quiet():
         target[...] = fitting(array_of(value), target.shape)
-    extra = (make(_places_of_view(result.shape, basic), 0),) if result.size <= SMALL and (x._row or value._row) else ()
+    extra: tuple[Tensor, ...] = ()
+    if (x._row or value._row) and target.size <= SMALL:
+        extra = (make(_places_of_view(result, target, basic), 0),)
     return apply(op or _PUT_VIEW, (x, value), result, (1, basic, node), extra)
 
 
-def _places_of_view(shape: Shape, basic: Advanced | None) -> Array:
-    """Where the elements of a view of a small array stand, for the plain pass."""
-    numbers = _numbers(shape)
+def _places_of_view(whole: Array, part: Array, basic: Advanced | None) -> Array:
+    """Where the elements of a small view of an array in C order stand, for the plain pass."""
+    if whole.size > SMALL:
+        steps = tuple([step // whole.itemsize for step in part.strides])
+        return numbers_of_part((address_of(part) - address_of(whole)) // whole.itemsize, part.shape, steps).reshape(-1)
+    numbers = _numbers(whole.shape)
     return (numbers if basic is None else numbers[basic]).ravel()
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL
-from tapegrad.arrays.sizes import is_one_number
+from tapegrad.arrays.sizes import is_one_number, stretched_number
 from tapegrad.deferred import look_up
 from tapegrad.engine import layout as at
 from tapegrad.ops.compiled_operators import plain_function, when_compiled
@@ -115,10 +115,13 @@ class _Plain(_Tensors):
 
     @staticmethod
     def without_part(x: Tensor, replay: Take) -> Tensor:
-        rest = np.array(x._data, order="C")
+        data = array_of(x)
+        if data.size > SMALL:
+            part = replay(np.empty(data.shape, np.int8))
+            if part.size == data.size and (part.flags.c_contiguous or part.flags.f_contiguous):
+                return _tensor(stretched_number(0.0, data.shape, data.dtype))  # nothing is left
+        rest = np.array(data, order="C")
         part = replay(rest)
-        if rest.size > SMALL and part.size == rest.size and (part.flags.c_contiguous or part.flags.f_contiguous):
-            return _spread(np.zeros(1, rest.dtype), rest.shape)  # nothing is left
         if part.size and not np.may_share_memory(part, rest):
             return TENSORS.without_part(x, replay)
         part[...] = 0.0
@@ -162,7 +165,7 @@ class _Plain(_Tensors):
         data = x._data
         if type(data) is float or data.size <= SMALL or not is_one_number(data):
             return x * factor
-        return make(np.broadcast_to(data[(0,) * data.ndim] * factor, data.shape), 0)
+        return make(stretched_number(data[(0,) * data.ndim] * factor, data.shape, data.dtype), 0)
 
     @staticmethod
     def eye_times(g: Tensor, rows: int, columns: int) -> Tensor:
@@ -315,7 +318,7 @@ def _tall_of_nothing(data: Array) -> Array:
 
 def _spread(one: Array, shape: Shape) -> Tensor:
     """The number that an array repeats, in another shape."""
-    return _tensor(np.broadcast_to(one[(0,) * one.ndim], shape))
+    return _tensor(stretched_number(one[(0,) * one.ndim], shape, one.dtype))
 
 
 def _tensor(z: Any) -> Tensor:

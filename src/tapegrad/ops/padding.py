@@ -110,11 +110,12 @@ def _placing(shape: tuple[int, ...], margins: tuple[tuple[int, int], ...]) -> Co
 
 def _by_index(x: Tensor, margins: Margins, mode: str) -> Tensor:
     data = array_of(x)
-    found = _kept_places if data.size <= KEPT else _places
+    found = _kept_places if data.size <= KEPT else _kept_large_places if data.size <= KEPT_LARGE else _places
     return take_at(x, found(data.shape, tuple(margins), mode), _MODES[mode][len(margins) - 1])
 
 
-KEPT = 4096  # elements of the largest tensor whose places are kept for the next time
+# Elements of the largest tensor whose places are kept for the next time: those of many, and those of the last two.
+KEPT, KEPT_LARGE = 4096, 1 << 18
 
 
 def _places(shape: tuple[int, ...], margins: tuple[tuple[int, int], ...], mode: str) -> Places:
@@ -133,7 +134,7 @@ def _places(shape: tuple[int, ...], margins: tuple[tuple[int, int], ...], mode: 
     return Places(at.reshape(-1), 1, at.shape)
 
 
-_kept_places = lru_cache(maxsize=64)(_places)
+_kept_places, _kept_large_places = lru_cache(maxsize=64)(_places), lru_cache(maxsize=2)(_places)
 
 
 def _check_margin(before: int, after: int, extent: int, dim: int, shape: tuple[int, ...], mode: str) -> None:

@@ -14,6 +14,7 @@ from tapegrad.arrays.dtypes import accumulation_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.deferred import look_up
+from tapegrad.engine.layout import MANY
 from tapegrad.ops import elementwise
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.axes import axes, axis
@@ -33,7 +34,6 @@ Dims = int | Sequence[int] | None
 
 _ALL = tuple(tuple(range(ndim)) for ndim in range(65))
 _LONG = np.dtype(np.int64)
-MANY = 1 << 15  # elements from which the sum of rows is the faster one
 add_reduce: Any = np.add.reduce  # NumPy's stubs know keepdims only as a literal
 multiply_reduce: Any = np.multiply.reduce
 

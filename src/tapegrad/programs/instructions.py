@@ -12,8 +12,8 @@ import numpy as np
 from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.engine import layout as at
+from tapegrad.engine.layout import MANY
 from tapegrad.kernels.opcodes import HAS_SCALAR, LOOPS, OPCODES, compiled_forms
-from tapegrad.ops.reductions import MANY
 from tapegrad.programs.memory_of_values import reshaped
 from tapegrad.programs.steps import (
     Cast,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from tapegrad.arrays import dtypes
 from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
+from tapegrad.arrays.sizes import stretched_number
 from tapegrad.deferred import MadeOnDemand
-from tapegrad.engine.layout import BLOCK, BY_OWN_LOOP, BY_STAGES, ROOM_BLOCKS
+from tapegrad.engine.layout import BLOCK, BY_NUMPYS_LOOP, BY_OWN_LOOP, BY_STAGES, ROOM_BLOCKS
 from tapegrad.kernels.entries import KERNEL_WORDS
 from tapegrad.kernels.opcodes import (
     EXACT,
@@ -39,7 +41,7 @@ from tapegrad.tape.tape import TAPE
 
 __all__ = [
     "BY_LIBRARY", "BY_LOOP", "BY_POWER", "BY_TEXT", "EXPONENTS", "LARGE", "OPERATORS", "READS_AGAIN", "choose",
-    "float_at_the_edge", "forward", "number_forward", "own_way", "scalar_forward", "way_of", "writers",
+    "float_at_the_edge", "forward", "long_way", "number_forward", "own_way", "scalar_forward", "way_of", "writers",
 ]  # fmt: skip
 
 
@@ -65,9 +67,9 @@ def _np_mul0(x: Any, y: Any) -> Any:
     if type(x) is np.ndarray and x.size > SMALL:
         a, b = (one_number_or_whole(operand, x.shape) for operand in (x, y))
         if a is not None and b is not None and (a.ndim or b.ndim):
-            return _by_loop(OPCODES["_mul0"], RULES[OPCODES["_mul0"]])(a, b)
+            return _loop_of_own(OPCODES["_mul0"])(a, b)
         if a is not None and not a.ndim and type(y) is np.ndarray and y.dtype is x.dtype and y.size <= SMALL:
-            part = _np_mul0(np.broadcast_to(a, y.shape), y)  # of a number and what is stretched, each product once
+            part = _np_mul0(stretched_number(a, y.shape, y.dtype), y)  # of a number and what is stretched, each product once
             if np.broadcast_shapes(x.shape, y.shape) == x.shape:
                 z = large_empty(x.shape, dtypes.float64)
                 z[...] = part
@@ -165,7 +167,7 @@ def _next_numbers(x: Any, y: Any, out: Any = None) -> Any:
 
 
 def _signs(x: Any, out: Any) -> Any:
-    loop = _by_loop(OPCODES["sign"], RULES[OPCODES["sign"]])
+    loop = _loop_of_own(OPCODES["sign"])
     return loop(x, out=out) if number_or_whole(x, out.shape) is not None and out.flags.c_contiguous else np.sign(x, out=out)
 
 
@@ -264,6 +266,11 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
     return forward
 
 
+@cache
+def _loop_of_own(opcode: int) -> Callable[..., Any]:
+    return _by_loop(opcode, RULES[opcode])
+
+
 def _is_few(operand: Any) -> bool:
     return type(operand) is float or operand.size <= 16
 
@@ -333,6 +340,17 @@ def own_way(opcode: int) -> int:
         return BY_STAGES
     is_ours = rule.name in BY_LIBRARY or None in map(_on_arrays, called)
     return BY_OWN_LOOP if is_ours or (len(rule.args) > 2 and called <= EXACT) else 0
+
+
+def long_way(opcode: int) -> int:
+    """How compiled code writes a rule's values over a large array: by NumPy's loop or by one of ours; 0 if it does not."""
+    function = forward[opcode]
+    if isinstance(function, np.ufunc) and function in LARGE:
+        return BY_OWN_LOOP if LARGE[function] is _signs else 0
+    if isinstance(function, np.ufunc) or function is np.round:
+        return BY_NUMPYS_LOOP
+    rule = RULES[opcode]
+    return own_way(opcode) or (BY_OWN_LOOP if not has_staged_value(rule) and _has_loop(opcode, rule) else 0)
 
 
 def _scalar_forward(opcode: int) -> Callable[..., float]:

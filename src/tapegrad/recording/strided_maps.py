@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tapegrad.tensors.tracers import computed
 __all__ = [
     "geometry_of",
     "join",
+    "numbers_of_part",
     "piece",
     "pieces",
     "places_taken",
@@ -149,9 +151,15 @@ def places_taken(shape: tuple[int, ...], take: Callable[[Any], Any]) -> np.ndarr
         taken: np.ndarray = take(np.arange(size).reshape(shape))
         return taken
     dims, strides, offset = geometry_of(shape, take)
+    return (numbers_of_part if math.prod(dims) <= SMALL else numbers_of_part.__wrapped__)(offset, dims, strides)
+
+
+@lru_cache(256)
+def numbers_of_part(start: int, dims: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
+    """The numbers, counted through, of the elements that a strided view shows, which nobody writes into."""
     if len(dims) == 1:
-        return np.arange(offset, offset + dims[0] * strides[0], strides[0])
-    at = np.full((1,) * len(dims), offset)
+        return np.arange(start, start + dims[0] * strides[0], strides[0]) if strides[0] else np.full(dims, start)
+    at = np.full((1,) * len(dims), start)
     for k, (extent, step) in enumerate(zip(dims, strides, strict=True)):
         at = at + (step * np.arange(extent)).reshape((-1,) + (1,) * (len(dims) - k - 1))
     return at

@@ -1,0 +1,80 @@
+"""Sums of long arrays as `total` has them: of each row of 1024 elements in the processor's vectors, then of the row sums.
+
+NumPy's loop for sums of rows adds four vectors of two numbers at a time. Whether the NumPy at hand does so is looked at when the
+package is loaded.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from tapegrad.compilation.jit import entry, inline
+from tapegrad.engine.layout import *
+from tapegrad.engine.memory import OBJECT, array_data, array_size, call_loop, float_of, load_f64, release, store_f64
+from tapegrad.engine.objects import clear_error, new_array, new_float
+
+
+@intrinsic
+def sum_of_row(context, address):
+    """Sum of the `ROW_OF_MANY` numbers at an address, with the bits of ``numpy.einsum("ij->i", ...)``."""
+
+    def generate(context, builder, signature, arguments):
+        word, short, double = ir.IntType(64), ir.IntType(32), ir.DoubleType()
+        pair = ir.VectorType(double, 2)
+        first = builder.inttoptr(arguments[0], double.as_pointer())
+        total = cgutils.alloca_once_value(builder, ir.Constant(pair, [0.0, 0.0]))
+        with cgutils.for_range(builder, word(ROW_OF_MANY // 8)) as loop:
+            at = builder.mul(loop.index, word(8))
+            places = [builder.gep(first, [builder.add(at, word(2 * k))]) for k in range(4)]
+            a, b, c, d = (builder.load(builder.bitcast(place, pair.as_pointer()), align=8) for place in places)
+            four = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
+            builder.store(builder.fadd(four, builder.load(total)), total)
+        both = builder.load(total)
+        return builder.fadd(builder.extract_element(both, short(0)), builder.extract_element(both, short(1)))
+
+    return types.float64(types.int64), generate
+
+
+@inline
+def sum_rows(source, rows, target):
+    """Write the sums of so many rows to an address."""
+    for k in range(rows):
+        store_f64(target + 8 * k, sum_of_row(source + 8 * ROW_OF_MANY * k))
+
+
+@entry("int64(int64,int64,int64)")
+def sums_of_rows(source, rows, target):
+    """As `sum_rows`."""
+    sum_rows(source, rows, target)
+    return 0
+
+
+@inline
+def add_by_numpys_loop(tape, source, count, target):
+    """Add numbers to the one at an address by NumPy's loop, as it does at once."""
+    call_loop(tape.sum_loop, tape.sum_loop_data, count, target, 0, source, 8, target, 0, 1)
+
+
+@inline
+def sum_of_many(tape, a):
+    """A new float of the sum of a long array in C order; 0 without memory."""
+    rows, size, source = array_size(a) // ROW_OF_MANY, array_size(a), array_data(a)
+    tape.lengths[0] = rows
+    sums = new_array(tape, FLOAT64, 1, tape.lengths)
+    of_rows, rest = new_float(float_of(tape.sum_start)), new_float(float_of(tape.sum_start))
+    total = 0
+    if sums != 0 and of_rows != 0 and rest != 0:
+        sum_rows(source, rows, array_data(sums))
+        add_by_numpys_loop(tape, array_data(sums), rows, of_rows + OBJECT)
+        behind = 0.0
+        if size > rows * ROW_OF_MANY:
+            add_by_numpys_loop(tape, source + 8 * ROW_OF_MANY * rows, size - rows * ROW_OF_MANY, rest + OBJECT)
+            behind = load_f64(rest + OBJECT)
+        total = new_float(load_f64(of_rows + OBJECT) + behind)
+    else:
+        clear_error()
+    for made in (sums, of_rows, rest):
+        if made != 0:
+            release(made)
+    return total
