@@ -149,9 +149,7 @@ def aim_leaves(state: Sweep, count: int, begun: bool = False) -> list[tuple[int,
             if TAPE.reshaped:
                 check_leaf(t, record_of(words[at_leaf]), data)
             if begun and words[at_leaf + LEAF_MODE] == at.IN_PLACE:
-                array = object_at(words[at_leaf + LEAF_TARGET])
-                state.settle_in(k, array)
-                fresh.append((k, t, array))
+                fresh.append((k, t, object_at(words[at_leaf + LEAF_TARGET])))
             elif adds and type(data) is ndarray:
                 if not (data.flags.c_contiguous and data.flags.writeable):
                     check_memory(data)

@@ -102,10 +102,10 @@ def _go_on(state: Sweep, what: int | tuple[PlainContext, Any]) -> None:
     if what != at.DELIVERED:
         leaves = state.words[at.REACHED_COUNT]
         try:
-            # Large leaves have arrays of their own, in the place of which a cotangent's may serve.
-            fresh = aim_leaves(state, leaves, begun=True) if state.words[at.AIMS_FIRST] and what != at.DONE else None
+            if state.words[at.AIMS_FIRST]:
+                state.settle_rooms(leaves)
             status = what if isinstance(what, int) else after_odd_cotangent(state, *what, 1)
-            finished = _completed(state, leaves, fresh, status)
+            finished = _completed(state, leaves, None, status)
         except BaseException:
             TAPE.give_up(_ADDRESS, state.address)
             raise

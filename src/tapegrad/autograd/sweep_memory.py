@@ -196,6 +196,13 @@ class Sweep:
         self.aim(k, array, at.WRITE)
         self.settle_in(k, array)
 
+    def settle_rooms(self, count: int) -> None:
+        """The same for the arrays that compiled code has made for leaves."""
+        for k in range(count):
+            room = self.leaf_words[at.LEAF_WORDS * k + at.LEAF_ROOM]
+            if room:
+                self.settle_in(k, object_at(room))
+
     def settle_in(self, k: int, array: np.ndarray) -> None:
         """Let a large array in which the adjoint of the k-th leaf stands give way to a cotangent's."""
         if array.size > at.LARGEST_BLOCK and array.dtype.itemsize == 8:
@@ -221,6 +228,8 @@ class Sweep:
             return True
         self.taken[k] = array
         TAPE.place_leaf(self.address, k, id(array))
+        if self.leaf_words[at.LEAF_WORDS * k + at.LEAF_ROOM]:
+            self.leaf_words[at.LEAF_WORDS * k + at.LEAF_ROOM] = id(array)
         self.offsets[slot] -= at.UNWRITTEN
         return True
 

@@ -14,7 +14,7 @@ from tapegrad.arrays import dtypes
 from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
-from tapegrad.arrays.sizes import stretched_number
+from tapegrad.arrays.sizes import stretched_number, stretches_to
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine.layout import BLOCK, BY_NUMPYS_LOOP, BY_OWN_LOOP, BY_STAGES, ROOM_BLOCKS
 from tapegrad.kernels.entries import KERNEL_WORDS
@@ -70,7 +70,7 @@ def _np_mul0(x: Any, y: Any) -> Any:
             return _loop_of_own(OPCODES["_mul0"])(a, b)
         if a is not None and not a.ndim and type(y) is np.ndarray and y.dtype is x.dtype and y.size <= SMALL:
             part = _np_mul0(stretched_number(a, y.shape, y.dtype), y)  # of a number and what is stretched, each product once
-            if np.broadcast_shapes(x.shape, y.shape) == x.shape:
+            if stretches_to(y.shape, x.shape):
                 z = large_empty(x.shape, dtypes.float64)
                 z[...] = part
                 return z
