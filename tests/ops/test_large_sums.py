@@ -50,3 +50,27 @@ def test_a_large_part_is_summed_alone() -> None:
     x[1].sum().backward()
     assert x[1].sum().item() == float(total(a[1], None))
     assert np.array_equal(x.grad.numpy(), np.array([[0.0], [1.0], [0.0]]) * np.ones(50_000))
+
+
+PARTS = {
+    "columns": lambda w: w[:, :170], "columns, transposed": lambda w: w[:, 20:160].T, "every second row": lambda w: w[::2],
+    "rows and columns": lambda w: w[3:90, 5:], "one column": lambda w: w[:, 3:4], "every second column": lambda w: w[:, ::2],
+    "transposed": lambda w: w.T, "upside down": lambda w: w[::-1, :170], "one more dimension": lambda w: w[:, None, :170],
+    "stretched": lambda w: np.broadcast_to(w[0], (40, 200)), "wide": lambda w: w.reshape(2, -1)[:, :9000],
+    "blocks": lambda w: w.reshape(10, 10, 200)[:, 2:7, :100],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_sum_of_what_is_no_block_has_numpys_bits(name: str) -> None:
+    a = np.random.default_rng(5).standard_normal((100, 200))
+    part = PARTS[name](a)
+    found = tg.from_numpy(part).sum().item()
+    assert found == np.add.reduce(part, None)
+    assert found == pytest.approx(math.fsum(part.reshape(-1)), rel=0, abs=1e-14 * np.abs(part).sum())
+
+
+def test_sums_of_columns_have_gradients_in_these_alone() -> None:
+    x = tg.tensor(np.ones((100, 200)), requires_grad=True)
+    (2.0 * x[:, :150].sum() + x[:, 150:].sum()).backward()
+    assert np.array_equal(x.grad.numpy(), np.where(np.arange(200) < 150, 2.0, 1.0) * np.ones((100, 1)))

@@ -92,9 +92,9 @@ def element_value(tape, opcode, a, b, out):
 
 
 @inline
-def write_values(tape, opcode, count, how, old, b, c, data):
+def write_values(tape, opcode, count, how, is_large, old, b, c, data):
     """Write the values of a rule of what was there, `old`, into an array; if that is large, `old` is the array or gets what was."""
-    if array_size(data) > LARGEST_BLOCK:
+    if is_large:
         write_long_values(tape, opcode, count, old, b, c, data)
     elif count == 3:
         own_values(tape, opcode, old, b, c, data)
@@ -107,11 +107,11 @@ def write_values(tape, opcode, count, how, old, b, c, data):
 
 
 @inline
-def can_compute(tape, opcode, data):
+def can_compute(tape, opcode, data, is_large):
     """Whether a rule's values can be computed here."""
     if array_rank(data) == 0:
         return opcode != POWER and has_scalar_form(tape, opcode)
-    if array_size(data) > LARGEST_BLOCK:
+    if is_large:
         return has_long_values(tape, opcode)
     return (
         tape.loops[opcode].function != 0
@@ -137,9 +137,9 @@ def reads_target(tape, opcode, x_handle, y_handle, w_handle):
 
 
 @inline
-def kept_target(tape, data, is_read):
+def kept_target(tape, data, is_large, is_read):
     """A new array for what was there, or the target itself if it is large and not read; 0 without memory, or if that raised."""
-    if array_size(data) <= LARGEST_BLOCK:
+    if not is_large:
         return new_array_like(tape, data)
     if is_read:
         return large_like(tape, data)
@@ -148,7 +148,7 @@ def kept_target(tape, data, is_read):
 
 
 @inline
-def array_written(tape, opcode, count, t, y, b, w, c, tracking, how):
+def array_written(tape, opcode, count, t, y, b, w, c, tracking, how, is_large):
     """Write a rule's values into an array; `b` and `c` are the data of `y` and `w`, if there are so many operands.
 
     1 if that is done, 0 if it is left to Python, -1 if an exception is set.
@@ -156,14 +156,14 @@ def array_written(tape, opcode, count, t, y, b, w, c, tracking, how):
     data, base = data_of(tape, t), base_of(tape, t)
     retain(data)  # whatever destructors do that the collector runs
     retain(base)
-    done = held_array_written(tape, opcode, count, t, base, data, y, b, w, c, tracking, how)
+    done = held_array_written(tape, opcode, count, t, base, data, y, b, w, c, tracking, how, is_large)
     release(base)
     release(data)
     return done
 
 
 @inline
-def held_array_written(tape, opcode, count, t, base, data, y, b, w, c, tracking, how):
+def held_array_written(tape, opcode, count, t, base, data, y, b, w, c, tracking, how, is_large):
     """The same with references to the target's array and to what it is a view of."""
     y_handle = tracked_handle(tape, y, tracking) if count > 1 else 0
     w_handle = tracked_handle(tape, w, tracking) if count > 2 else 0
@@ -176,28 +176,30 @@ def held_array_written(tape, opcode, count, t, base, data, y, b, w, c, tracking,
     payload = way_payload(tape, t, base, data, tracked)
     if payload == 0:
         return 0
-    old = kept_target(tape, data, reads_target(tape, opcode, x_handle, y_handle, w_handle))
+    old = kept_target(tape, data, is_large, is_large and reads_target(tape, opcode, x_handle, y_handle, w_handle))
     if old == 0:
         release(payload)
-        if array_size(data) > LARGEST_BLOCK:
+        if is_large:
             return -1
         clear_error()
         return 0
     done, is_same = 0, is_same_target(tape, t, tracking, data, base, x_handle, tracked)
     is_same = is_same and is_same_operand(tape, count, y, b, tracking, y_handle)
     if is_same and (count < 3 or is_same_operand(tape, count, w, c, tracking, w_handle)):
-        done = array_written_now(tape, opcode, count, t, base, data, old, b, c, x_handle, y_handle, w_handle, payload, how)
+        handles = x_handle, y_handle, w_handle
+        done = array_written_now(tape, opcode, count, t, base, data, old, b, c, handles, payload, how, is_large)
     release(old)
     release(payload)
     return done
 
 
 @inline
-def array_written_now(tape, opcode, count, t, base, data, old, b, c, x_handle, y_handle, w_handle, payload, how):
+def array_written_now(tape, opcode, count, t, base, data, old, b, c, handles, payload, how, is_large):
     """The same when all objects are there with which the collector could come; `b` and `c` are 0 if there are no such operands.
 
     What was there is kept in `old`, which is the target's array itself if nobody reads it.
     """
+    x_handle, y_handle, w_handle = handles
     tracked = x_handle > 0 or y_handle > 0 or w_handle > 0
     views = views_that_follow(tape, base, tracked)
     if views < 0 or (tracked and not has_room_for(tape, views)):
@@ -205,7 +207,7 @@ def array_written_now(tape, opcode, count, t, base, data, old, b, c, x_handle, y
     number = next_count(tape, t)
     if number == 0:
         return 0
-    if array_size(data) <= LARGEST_BLOCK:
+    if not is_large:
         copy_doubles(array_data(data), array_data(old), array_size(data))
     second, third, clock, handle = b if count > 1 else old, c if count > 2 else 0, tape.clock, 0
     if tracked:
@@ -216,7 +218,7 @@ def array_written_now(tape, opcode, count, t, base, data, old, b, c, x_handle, y
             release(number)
             return 0
     count_write(tape, t, number, clock)
-    write_values(tape, opcode, count, how, old, second, third, data)
+    write_values(tape, opcode, count, how, is_large, old, second, third, data)
     if tracked:
         follow(tape, base, views)
         call2(tape.give_back, tape, handle)
@@ -243,14 +245,15 @@ def given_operand(tape, opcode, data, y):
 def rule_on_array(tape, opcode, count, t, y, w, tracking):
     """An elementwise operation into an array; as `array_written` answers."""
     data = data_of(tape, t)
-    if not is_target(tape, t, tracking) or not can_compute(tape, opcode, data):
+    is_large = array_size(data) > LARGEST_BLOCK
+    if not is_target(tape, t, tracking) or not can_compute(tape, opcode, data, is_large):
         return 0
     if tracking > 0 and tape.elementwise_row == 0:
         return 0
     if base_of(tape, t) != t and tape.hosts_ready == 0:
         return 0
     if count == 1:
-        return array_written(tape, opcode, count, t, t, 0, t, 0, tracking, 1)
+        return array_written(tape, opcode, count, t, t, 0, t, 0, tracking, 1, is_large)
     b, how = given_operand(tape, opcode, data, y)
     if b == 0:
         return 0
@@ -258,7 +261,7 @@ def rule_on_array(tape, opcode, count, t, y, w, tracking):
     if count == 3:
         c, other = given_operand(tape, opcode, data, w)
     if count == 2 or (c != 0 and how == 1 and other == 1):
-        done = array_written(tape, opcode, count, t, y, b, w, c, tracking, how)
+        done = array_written(tape, opcode, count, t, y, b, w, c, tracking, how, is_large)
     release_any(c)
     release(b)
     return done

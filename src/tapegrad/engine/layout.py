@@ -71,9 +71,10 @@ SUM_ROOM = 142  # for a sum's operand whose elements are not side by side; 0 whe
 # blocks that go to loops of NumPy's and for numbers that are operands.
 OPERATE_THREE, VALUE_ROOM = 143, 144
 # Large arrays: what makes an uninitialised one like another on memory that is used again; how compiled code has a rule's values
-# (`BY_NUMPYS_LOOP`, `BY_OWN_LOOP`, `BY_STAGES`, 0: not at all); whether NumPy's sums of rows are those of `sum_of_row`.
-LARGE_LIKE, LONG_WAYS, SUMS_ROWS_BY_TWO = 145, 146, 147
-LENGTHS = 148  # room for the lengths of a new array
+# (`BY_NUMPYS_LOOP`, `BY_OWN_LOOP`, `BY_STAGES`, 0: not at all); whether NumPy's sums of rows are those of `sum_of_row`, and whether
+# it sums arrays that are no block by a buffer of as many rows as fit.
+LARGE_LIKE, LONG_WAYS, SUMS_ROWS_BY_TWO, SUMS_BY_BUFFER = 145, 146, 147, 148
+LENGTHS = 149  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
 HEADER_WORDS = OFFSETS + 38
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of

@@ -1,7 +1,7 @@
-"""Sums of long arrays as `total` has them: of each row of 1024 elements in the processor's vectors, then of the row sums.
+"""Sums of large arrays as `total` has them: of each row of 1024 elements in the processor's vectors, then of the row sums.
 
-NumPy's loop for sums of rows adds four vectors of two numbers at a time. Whether the NumPy at hand does so is looked at when the
-package is loaded.
+NumPy's loop for sums of rows adds four vectors of two numbers at a time. What is no block it copies to a buffer, as many rows as
+fit, and sums that. Whether the NumPy at hand does so is looked at when the package is loaded.
 """
 
 from llvmlite import ir
@@ -10,9 +10,26 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tapegrad.compilation.jit import entry, inline
+from tapegrad.compilation.memory_types import from_element
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import OBJECT, array_data, array_size, call_loop, float_of, load_f64, release, store_f64
+from tapegrad.engine.memory import (
+    OBJECT,
+    array_data,
+    array_rank,
+    array_size,
+    array_strides,
+    array_type_number,
+    call_loop,
+    float_of,
+    load_f64,
+    release,
+    store_f64,
+)
 from tapegrad.engine.objects import clear_error, new_array, new_float
+from tapegrad.engine.strided_sums import MOST_SUMMED, order_in_memory
+from tapegrad.engine.structs import doubles_at
+
+NUMPYS_BUFFER = 8192  # elements
 
 
 @intrinsic
@@ -77,4 +94,43 @@ def sum_of_many(tape, a):
     for made in (sums, of_rows, rest):
         if made != 0:
             release(made)
+    return total
+
+
+@inline
+def rows_in_memory(tape, a):
+    """Length, number and step in bytes of the rows of neighbours that a large array has in its memory; zeros for other arrays."""
+    rank, lengths = array_rank(a), from_element(tape.lengths, 0)
+    steps = from_element(lengths, MOST_SUMMED)
+    if tape.sums_by_buffer == 0 or array_type_number(a) != FLOAT64 or rank == 0 or rank > MOST_SUMMED:
+        return 0, 0, 0
+    for d in range(rank):
+        if array_strides(a)[d] < 0:
+            return 0, 0, 0
+    if order_in_memory(a, lengths, steps) != 2 or steps[0] != 8 or lengths[0] > NUMPYS_BUFFER or steps[1] <= 8 * lengths[0]:
+        return 0, 0, 0
+    return lengths[0], lengths[1], steps[1]
+
+
+@inline
+def sum_of_rows_apart(tape, source, row, rows, step):
+    """A new float of the sum of such rows; 0 without memory."""
+    tape.lengths[0] = NUMPYS_BUFFER
+    buffer, total = new_array(tape, FLOAT64, 1, tape.lengths), new_float(float_of(tape.sum_start))
+    if buffer == 0 or total == 0:
+        clear_error()
+        for made in (buffer, total):
+            if made != 0:
+                release(made)
+        return 0
+    out, fitting, count = doubles_at(array_data(buffer)), NUMPYS_BUFFER // row, 0
+    for k in range(rows):
+        x, to = doubles_at(source + step * k), from_element(out, count)
+        for j in range(row):
+            to[j] = x[j]
+        count += row
+        if count == fitting * row or k == rows - 1:
+            add_by_numpys_loop(tape, array_data(buffer), count, total + OBJECT)
+            count = 0
+    release(buffer)
     return total

@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import *
-from tapegrad.engine.long_sums import add_by_numpys_loop, sum_of_many
+from tapegrad.engine.long_sums import add_by_numpys_loop, rows_in_memory, sum_of_many, sum_of_rows_apart
 from tapegrad.engine.memory import (
     OBJECT,
     array_data,
@@ -180,7 +180,7 @@ def sum_of_number(tape, t, x, tracking):
 
 @inline
 def sum_of(tape, x):
-    """New tensor of the sum of an array, a small one if it is no block; as `result` answers."""
+    """New tensor of the sum of an array; as `result` answers."""
     tracking = recording(tape)  # first, because this may run Python
     if tracking < 0:
         return -1
@@ -194,18 +194,26 @@ def sum_of(tape, x):
         return sum_of_number(tape, t, x, tracking)
     handle = registered_handle(tape, x, handle_of(tape, x)) if tracking > 0 else 0
     a = data_of(tape, x)
-    common = a != 0 and not is_float(tape, a) and array_size(a) > 0
-    in_order = common and is_doubles_in_order(a) and (array_size(a) < MANY or tape.sums_rows_by_two != 0)
-    common = in_order or (common and tape.sum_room != 0 and is_strided_block(a))
+    size = array_size(a) if a != 0 and not is_float(tape, a) else 0
+    in_order, row, rows, step = size > 0 and is_doubles_in_order(a), 0, 0, 0
+    if in_order:
+        common = size < MANY or tape.sums_rows_by_two != 0
+    elif size > LARGEST_BLOCK:
+        row, rows, step = rows_in_memory(tape, a)
+        common = row != 0
+    else:
+        common = size > 0 and tape.sum_room != 0 and is_strided_block(a)
     if not common or handle < 0 or (handle > 0 and tape.sums_ready == 0):
         release(t)
         return 0
-    if array_size(a) >= MANY:
+    if row != 0:
+        data = sum_of_rows_apart(tape, array_data(a), row, rows, step)
+    elif size >= MANY:
         data = sum_of_many(tape, a)
     else:
         data = new_float(float_of(tape.sum_start))
         if data != 0:
-            add_by_numpys_loop(tape, array_data(a) if in_order else copy_in_memory_order(tape, a), array_size(a), data + OBJECT)
+            add_by_numpys_loop(tape, array_data(a) if in_order else copy_in_memory_order(tape, a), size, data + OBJECT)
     if data != 0 and handle > 0:
         handle = write_sum(tape, tape.sum_name, handle, a, -1, 1.0, data)
     return deliver_tensor(tape, t, data, handle)

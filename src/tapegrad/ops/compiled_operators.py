@@ -232,7 +232,7 @@ def _use_sum(thunk: int) -> None:
     header[at.SUM_THUNK], header[at.SUM] = thunk, TAPE.kernels.sum_method.get()
     header[at.SUM_START] = np.add.reduce(np.array([-0.0])).view(np.int64)  # NumPy's newer versions start with -0.0
     header[at.SUM_NAME] = TAPE.name_number("SumBackward0")
-    header[at.SUMS_ROWS_BY_TWO] = int(_sums_rows_by_two())
+    header[at.SUMS_ROWS_BY_TWO], header[at.SUMS_BY_BUFFER] = int(_sums_rows_by_two()), int(_sums_by_buffer())
     if _sums_in_memory_order():
         _kept.append(room := np.empty(at.LARGEST_BLOCK))
         header[at.SUM_ROOM] = room.ctypes.data
@@ -247,6 +247,17 @@ def _sums_rows_by_two() -> bool:
     sums = np.empty(len(rows))
     TAPE.sums_of_rows(rows.ctypes.data, len(rows), sums.ctypes.data)
     return bool((sums == np.einsum("ij->i", rows)).all())
+
+
+def _sums_by_buffer() -> bool:
+    """Whether NumPy sums a large array that is no block by copies of 8192 elements, less what is no whole row, to the last bit."""
+    whole = (np.arange(1.0, 12001.0) ** 0.5 - 60.0).reshape(60, 200)
+    for columns in (150, 171):
+        part, together = whole[:, :columns], 8192 // columns
+        total = np.add.reduce(part[:together].reshape(-1)) + np.add.reduce(part[together:].reshape(-1))
+        if part.size <= 8192 or total != np.add.reduce(part, None) or total != np.add.reduce(part.T, None):
+            return False
+    return True
 
 
 def _sums_in_memory_order() -> bool:
