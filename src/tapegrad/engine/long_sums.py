@@ -74,7 +74,7 @@ def add_by_numpys_loop(tape, source, count, target):
 
 
 @inline
-def sum_of_many(tape, a):
+def sum_of_long(tape, a):
     """A new float of the sum of a long array in C order; 0 without memory."""
     rows, size, source = array_size(a) // ROW_OF_MANY, array_size(a), array_data(a)
     tape.lengths[0] = rows

@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import *
-from tapegrad.engine.long_sums import add_by_numpys_loop, rows_in_memory, sum_of_many, sum_of_rows_apart
+from tapegrad.engine.long_sums import add_by_numpys_loop, rows_in_memory, sum_of_long, sum_of_rows_apart
 from tapegrad.engine.memory import (
     OBJECT,
     array_data,
@@ -209,7 +209,7 @@ def sum_of(tape, x):
     if row != 0:
         data = sum_of_rows_apart(tape, array_data(a), row, rows, step)
     elif size >= MANY:
-        data = sum_of_many(tape, a)
+        data = sum_of_long(tape, a)
     else:
         data = new_float(float_of(tape.sum_start))
         if data != 0:
