@@ -108,6 +108,11 @@ class Node:
     name: str = ""
     opaque: bool = False  # whether it stands for rows that are not known one by one
 
+    def leads_nowhere(self) -> bool:
+        """Whether every way down may end in what was freed: then collecting rows may drop the references of those above."""
+        below = [node for node in self.inputs if node is not None]
+        return self.leaf is None and (self.freed != NO or (bool(below) and all(node.leads_nowhere() for node in below)))
+
 
 @dataclass(eq=False)
 class Twin:
