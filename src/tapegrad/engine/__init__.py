@@ -38,6 +38,7 @@ SOURCES = (
     "taken_views",
     "joint_outputs",
     "strided_sums",
+    "row_sums",
     "long_sums",
     "operators",
     "three_operands",
@@ -135,5 +136,6 @@ ARRAY_SOURCES = (
     "sections",
     "section_steps",
     "whole_columns",
+    "row_sums",
     "whole_sums",
 )

@@ -1,13 +1,8 @@
-"""Sums of large arrays as `total` has them: of each row of 1024 elements in the processor's vectors, then of the row sums.
+"""Sums of large arrays as `total` has them: of rows of 1024 elements, then of the row sums.
 
-NumPy's loop for sums of rows adds four vectors of two numbers at a time. What is no block it copies to a buffer, as many rows as
-fit, and sums that. Whether the NumPy at hand does so is looked at when the package is loaded.
+What is no block NumPy copies to a buffer, as many rows as fit, and sums that. Whether the NumPy at hand does so is looked at when
+the package is loaded.
 """
-
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.compilation.memory_types import from_element
@@ -23,41 +18,13 @@ from tapegrad.engine.memory import (
     float_of,
     load_f64,
     release,
-    store_f64,
 )
 from tapegrad.engine.objects import clear_error, new_array, new_float
+from tapegrad.engine.row_sums import sum_rows
 from tapegrad.engine.strided_sums import MOST_SUMMED, order_in_memory
 from tapegrad.engine.structs import doubles_at
 
 NUMPYS_BUFFER = 8192  # elements
-
-
-@intrinsic
-def sum_of_row(context, address):
-    """Sum of the `ROW_OF_MANY` numbers at an address, with the bits of ``numpy.einsum("ij->i", ...)``."""
-
-    def generate(context, builder, signature, arguments):
-        word, short, double = ir.IntType(64), ir.IntType(32), ir.DoubleType()
-        pair = ir.VectorType(double, 2)
-        first = builder.inttoptr(arguments[0], double.as_pointer())
-        total = cgutils.alloca_once_value(builder, ir.Constant(pair, [0.0, 0.0]))
-        with cgutils.for_range(builder, word(ROW_OF_MANY // 8)) as loop:
-            at = builder.mul(loop.index, word(8))
-            places = [builder.gep(first, [builder.add(at, word(2 * k))]) for k in range(4)]
-            a, b, c, d = (builder.load(builder.bitcast(place, pair.as_pointer()), align=8) for place in places)
-            four = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
-            builder.store(builder.fadd(four, builder.load(total)), total)
-        both = builder.load(total)
-        return builder.fadd(builder.extract_element(both, short(0)), builder.extract_element(both, short(1)))
-
-    return types.float64(types.int64), generate
-
-
-@inline
-def sum_rows(source, rows, target):
-    """Write the sums of so many rows to an address."""
-    for k in range(rows):
-        store_f64(target + 8 * k, sum_of_row(source + 8 * ROW_OF_MANY * k))
 
 
 @entry("int64(int64,int64,int64)")
