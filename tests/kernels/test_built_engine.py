@@ -21,7 +21,7 @@ from tapegrad.compilation import jit
 from tapegrad.engine import ARRAY_SOURCES, LANE_SOURCES, LINEAR_SOURCES, SOURCES
 from tapegrad.kernels import generated_text, library
 from tapegrad.kernels.generated_text import whole_source
-from tapegrad.library_build import build
+from tapegrad.library_build import build, machine_code
 
 FIRST = {
     "scalar": "x = tg.tensor(0.5, requires_grad=True); (x * x + x.sin()).backward(); print(x.grad.item())",
@@ -288,7 +288,7 @@ def test_processes_that_have_loaded_a_library_keep_it_when_another_is_written(tm
 def object_code() -> Iterator[Callable[[str], bytes]]:
     """Compiles a text, without the sweeps over recordings that are in every library: they take seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "_parts_of_recordings", dict)
+        patch.setattr(machine_code, "_parts_of_recordings", dict)
         patch.setattr(jit, "takes_all_passes", False)  # and as it was, afterwards
         yield functools.cache(lambda text: build.object_code(text, ""))
 

@@ -2,8 +2,8 @@
 
 Numba is needed here and not where the library is used. Each function is compiled by `numba.cfunc` from the text that is compiled
 where there is no library; their LLVM code is linked with that of `glue`, all but the module's initialisation becomes
-internal, and the whole is optimised once. Some are there once more for wider registers (`wide_loops`). Where there is no linker,
-the object file itself is kept.
+internal, and the whole is optimised once. Another process compiles the later half (`later_functions`), and a third one some that
+are there once more for wider registers (`wide_loops`). Where there is no linker, the object file itself is kept.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from tapegrad.compilation.jit import Lazy
 from tapegrad.kernels import library
 from tapegrad.kernels.generated_text import whole_source
 from tapegrad.kernels.opcodes import rule_table
 from tapegrad.kernels.second_partials import second_table
-from tapegrad.library_build import wide_loops
+from tapegrad.library_build import later_functions, wide_loops
 from tapegrad.library_build.glue import glue
 from tapegrad.library_build.machine_code import compiled, defined_by, emitted, optimised
 
@@ -52,22 +51,18 @@ def object_code(text: str, processor: str) -> bytes:
     TypeError
         If an entry does not return int64.
     """
-    exported = [f"PyInit_{library.MODULE}"]
-    with wide_loops.made_meanwhile(processor) as wide_code:
-        found = defined_by(text) | _parts_of_recordings()
-        functions, codes = compiled(found)
+    exported, found = [f"PyInit_{library.MODULE}"], defined_by(text)
+    first, later = later_functions.shared_out(found)
+    with (
+        wide_loops.made_meanwhile(processor) as wide_code,
+        later_functions.made_meanwhile(text, later) as (others, later_code),
+    ):
+        functions, codes = compiled(first)
+        functions += others
         twice = [function for function in functions if found[function.name].wide] if processor in library.WIDER else []
-        whole, machine = optimised([*codes, glue([*functions, *wide_loops.declared(twice)])], processor, exported)
+        codes += [*later_code(), glue([*functions, *wide_loops.declared(twice)])]
+        whole, machine = optimised(codes, processor, exported)
         return emitted(whole, machine, wide_code(), exported)
-
-
-def _parts_of_recordings() -> dict[str, Lazy]:
-    """What compiled functions need: text of its own modules, since it shares Numba's types with them."""
-    from tapegrad.nopython.tape import lane_sweeps, matrix_programs, reverse_sweep, sweep_along, sweep_entries
-
-    modules = lane_sweeps, reverse_sweep, sweep_along, matrix_programs
-    found = [lazy for module in modules for lazy in vars(module).values() if isinstance(lazy, Lazy)]
-    return {sweep_entries.PREFIX + lazy.function.__name__: lazy for lazy in found}
 
 
 def _linker() -> str | None:

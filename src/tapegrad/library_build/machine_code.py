@@ -10,18 +10,27 @@ from tapegrad.compilation import jit
 from tapegrad.compilation.jit import Lazy
 from tapegrad.library_build.glue import Function
 
-__all__ = ["compiled", "defined_by", "emitted", "optimised"]
+__all__ = ["compiled", "defined_by", "emitted", "joined", "optimised", "renamed"]
 
 # Helpers of Numba that no library may need: what they do, it cannot.
 FOREIGN = re.compile(r"\b(numba|NRT|_ZN)")
 
 
 def defined_by(text: str) -> dict[str, Lazy]:
-    """All entries and kernels that a text defines."""
+    """All entries and kernels that a text defines, and those for recordings of compiled functions."""
     jit.takes_all_passes = True
     space: dict[str, Any] = {"__name__": "tapegrad_library"}
     exec(compile(text, "<tapegrad engine>", "exec"), space)
-    return {name: value for name, value in space.items() if isinstance(value, Lazy)}
+    return {name: value for name, value in (space | _parts_of_recordings()).items() if isinstance(value, Lazy)}
+
+
+def _parts_of_recordings() -> dict[str, Lazy]:
+    """What compiled functions need: text of its own modules, since it shares Numba's types with them."""
+    from tapegrad.nopython.tape import lane_sweeps, matrix_programs, reverse_sweep, sweep_along, sweep_entries
+
+    modules = lane_sweeps, reverse_sweep, sweep_along, matrix_programs
+    found = [lazy for module in modules for lazy in vars(module).values() if isinstance(lazy, Lazy)]
+    return {sweep_entries.PREFIX + lazy.function.__name__: lazy for lazy in found}
 
 
 def compiled(found: dict[str, Lazy]) -> tuple[list[Function], list[str]]:
@@ -36,18 +45,32 @@ def compiled(found: dict[str, Lazy]) -> tuple[list[Function], list[str]]:
     return functions, codes
 
 
+def renamed(codes: Sequence[str], functions: Sequence[Function], names: Sequence[str]) -> list[str]:
+    """Code whose functions have other names, which do not depend on the process that made it."""
+    pairs = zip(codes, functions, names, strict=True)
+    return [code.replace(f"@{function.symbol}(", f"@{name}(") for code, function, name in pairs]
+
+
+def joined(codes: Sequence[str], exported: Collection[str]) -> Any:
+    """LLVM's module of a whole, in which all symbols but these are internal."""
+    import llvmlite.binding as llvm
+
+    whole = llvm.parse_assembly(codes[0])
+    for code in codes[1:]:
+        whole.link_in(llvm.parse_assembly(code))
+    _hide(whole, exported)
+    return whole
+
+
 def optimised(codes: Sequence[str], processor: str, exported: Collection[str], features: str = "") -> tuple[Any, Any]:
-    """LLVM's module of a whole, in which all symbols but these are internal, and what emits it."""
+    """A whole, and what emits it."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     triple = llvm.Target.from_default_triple()
     machine = triple.create_target_machine(cpu=processor, features=features, opt=3, reloc="pic", codemodel="default")
-    whole = llvm.parse_assembly(codes[0])
-    for code in codes[1:]:
-        whole.link_in(llvm.parse_assembly(code))
-    _hide(whole, exported)
+    whole = joined(codes, exported)
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
     passes.getModulePassManager().run(whole, passes)
     return whole, machine

@@ -10,16 +10,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tapegrad.kernels import library
 from tapegrad.kernels.generated_text import whole_source
 from tapegrad.library_build.glue import HELPERS, Function
-from tapegrad.library_build.machine_code import compiled, defined_by, optimised
+from tapegrad.library_build.machine_code import compiled, defined_by, optimised, renamed
+from tapegrad.library_build.processes import written_meanwhile
 
 __all__ = ["declared", "made_meanwhile"]
 
@@ -35,33 +34,13 @@ def declared(functions: list[Function]) -> list[Function]:
 
 @contextlib.contextmanager
 def made_meanwhile(processor: str) -> Iterator[Callable[[], list[str]]]:
-    """A process that makes the LLVM code for a family of processors, and what waits for it; none if there are no wider registers.
-
-    Raises
-    ------
-    RuntimeError
-        When it is waited for, if the process failed.
-    """
+    """What waits for the LLVM code that another process makes for a family of processors; none if there are no wider registers."""
     wider = library.WIDER.get(processor)
     if wider is None:
         yield list
         return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "wide.ll")
-        command = [sys.executable, "-m", "tapegrad.library_build.wide_loops", wider, str(path)]
-        places = os.pathsep.join(filter(None, [os.path.dirname(library.PACKAGE), os.environ.get("PYTHONPATH")]))
-        process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": places})
-
-        def code() -> list[str]:
-            if process.wait():
-                raise RuntimeError("the process that compiles loops for wider registers failed")
-            return [path.read_text()]
-
-        try:
-            yield code
-        finally:
-            process.kill()
-            process.wait()
+    with written_meanwhile("wide_loops", wider) as code:
+        yield lambda: [code()]
 
 
 def _code(family: str) -> str:
@@ -69,11 +48,8 @@ def _code(family: str) -> str:
     features = FEATURES[family]
     os.environ |= {"NUMBA_CPU_NAME": family, "NUMBA_CPU_FEATURES": features}
     functions, codes = compiled({name: lazy for name, lazy in defined_by(whole_source()).items() if lazy.wide})
-    wide = declared(functions)
-    renamed = [
-        code.replace(f"@{before.symbol}(", f"@{after.symbol}(") for code, before, after in zip(codes, functions, wide, strict=True)
-    ]
-    whole, _ = optimised([HELPERS, *renamed], family, [function.symbol for function in wide], features)
+    names = [function.symbol for function in declared(functions)]
+    whole, _ = optimised([HELPERS, *renamed(codes, functions, names)], family, names, features)
     text = re.sub(r"^(define .*) \{$", rf"\1 #{GROUP} {{", str(whole), flags=re.MULTILINE)
     return f'{text}\nattributes #{GROUP} = {{ "target-cpu"="{family}" "target-features"="{features}" }}\n'
 
