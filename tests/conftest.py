@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from fresh_processes import PACKAGE, environment
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from many_cases import apart, only
 
 import tapegrad as tg
@@ -21,6 +22,8 @@ from tapegrad.kernels import library
 # The first example of a test may compile; no test may depend on how fast the machine is, nor on chance.
 settings.register_profile("tapegrad", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tapegrad")
+# Nor on what numbers stand in the sources, which Hypothesis would read, and after each edit find other examples.
+providers.is_local_module_file = lambda path: False
 
 # Collections look at what compiling has just made. All that is made while tests are collected stays, so there are none until then:
 # they took a quarter of that time.

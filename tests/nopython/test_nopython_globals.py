@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from forked_processes import run
 from fresh_processes import environment
+from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
 from unoptimised_numba import numba_is_quicker  # noqa: F401 - a fixture
 
 import tapegrad as tg

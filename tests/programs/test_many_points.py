@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from quick_machine_code import machine_code_is_made_quickly  # noqa: F401 - a fixture
 from random_expressions import random_function
 
 import tapegrad as tg

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from functions_that_write import FUNCTIONS
+from quick_machine_code import machine_code_is_made_quickly  # noqa: F401 - a fixture
 
 import tapegrad as tg
 
