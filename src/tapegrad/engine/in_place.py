@@ -8,7 +8,7 @@ certain, nothing is changed that anybody sees.
 from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import *
-from tapegrad.engine.long_values import has_long_values, large_like, write_long_values
+from tapegrad.engine.long_values import copy_doubles, has_long_values, large_like, write_long_values
 from tapegrad.engine.memory import (
     array_data,
     array_dimensions,
@@ -45,7 +45,6 @@ from tapegrad.engine.vacating import note_overwritten
 from tapegrad.engine.view_families import release_any
 from tapegrad.engine.write_operands import (
     adopt_value,
-    copy_doubles,
     given_number,
     is_same_operand,
     is_same_target,

@@ -33,8 +33,8 @@ def large_like(tape, data):
 
 
 @inline
-def copy_block(source, target, count):
-    """Copy so many numbers from one address to another."""
+def copy_doubles(source, target, count):
+    """Copy numbers from one address to another."""
     x, z = doubles_at(source), doubles_at(target)
     for j in range(count):
         z[j] = x[j]
@@ -50,7 +50,7 @@ def write_by_numpys_loop(tape, opcode, count, old, b, out):
         return
     for start in range(0, size, NUMPYS_BLOCK):
         n, at = min(NUMPYS_BLOCK, size - start), 8 * start
-        copy_block(z + at, x + at, n)
+        copy_doubles(z + at, x + at, n)
         call_loop(loop.function, loop.data, n, x + at, 8, y + y_step * start, y_step, z + at, 8, count - 1)
 
 
@@ -66,7 +66,7 @@ def write_by_own_loop(tape, opcode, way, old, b, c, out):
         n, at, to = min(BLOCK, size - start), x + 8 * start, z + 8 * start
         if x == z:  # loops whose operands lie apart are several times as fast
             at = tape.value_room + 8 * BLOCK * ROOM_BLOCKS
-        copy_block(to, at, n)
+        copy_doubles(to, at, n)
         second = at if b == old else y + y_step * start
         third = at if c == old else w + w_step * start
         call10(loops, number, n, at, second, third, to, to, to, functions, tape.value_room)

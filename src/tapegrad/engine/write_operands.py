@@ -3,6 +3,7 @@
 from tapegrad.compilation.jit import inline
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import *
+from tapegrad.engine.long_values import copy_doubles
 from tapegrad.engine.memory import (
     array_data,
     array_dimensions,
@@ -96,14 +97,6 @@ def shares_memory(tape, a, b):
         return True
     start, other = array_data(a), array_data(b)
     return start < other + 8 * array_size(b) and other < start + 8 * array_size(a)
-
-
-@inline
-def copy_doubles(source, target, count):
-    """Copy numbers from one address to another."""
-    x, z = doubles_at(source), doubles_at(target)
-    for j in range(count):
-        z[j] = x[j]
 
 
 @inline

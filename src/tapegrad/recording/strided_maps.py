@@ -156,12 +156,14 @@ def places_taken(shape: tuple[int, ...], take: Callable[[Any], Any]) -> np.ndarr
 
 @lru_cache(256)
 def numbers_of_part(start: int, dims: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
-    """The numbers, counted through, of the elements that a strided view shows, which nobody writes into."""
+    """The numbers, counted through, of the elements that a strided view shows; read-only, since they serve many rows."""
     if len(dims) == 1:
-        return np.arange(start, start + dims[0] * strides[0], strides[0]) if strides[0] else np.full(dims, start)
-    at = np.full((1,) * len(dims), start)
-    for k, (extent, step) in enumerate(zip(dims, strides, strict=True)):
-        at = at + (step * np.arange(extent)).reshape((-1,) + (1,) * (len(dims) - k - 1))
+        at = np.arange(start, start + dims[0] * strides[0], strides[0]) if strides[0] else np.full(dims, start)
+    else:
+        at = np.full((1,) * len(dims), start)
+        for k, (extent, step) in enumerate(zip(dims, strides, strict=True)):
+            at = at + (step * np.arange(extent)).reshape((-1,) + (1,) * (len(dims) - k - 1))
+    at.flags.writeable = False
     return at
 
 
