@@ -20,6 +20,7 @@ from tapegrad.tensors.tensor import Tensor, is_recording, meta_of, register_new_
 __all__ = ["call", "finished_call", "note_needing_copies", "refuse_written", "take_apart"]
 
 ndarray = np.ndarray
+_NUMBERS = frozenset([float, ndarray])  # of which no one is tracked
 # Functions that overwrite what their derivative needs (`overwritten_values.py`).
 NEEDING_COPIES: weakref.WeakSet[Any] = weakref.WeakSet()
 _any_needing = False  # whether there ever was one: to ask the set takes a microsecond
@@ -176,23 +177,35 @@ class _Place:
 
 def take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name: str, cut: bool) -> None:
     """Put fresh leaves in the places of what is differentiated by."""
+    made.leaves, made.kinds = leaves, kinds = [], []
+    made.numbers = numbers
+    if made.many and _NUMBERS.issuperset([type(arguments[n]) for n in numbers]):
+        made.arrays, made.structure = made.inside, Node((), numbers, (None,) * len(numbers))
+        place = _Place(made)
+        for n in numbers:
+            arguments[n], kind = tensor_like(arguments[n], name, place, False)
+            leaves.append(arguments[n])
+            kinds.append(kind)
+            place.leaf += 1
+        return
     values: list[Any] = []
     structures = [flatten(arguments[n], values) for n in numbers]
     for structure in structures:
         if structure is not None:
             refuse_computed_attributes(structure, name)
-    tensors = [value for value in values if isinstance(value, Tensor)]
+    tensors = [] if _NUMBERS.issuperset(map(type, values)) else [value for value in values if isinstance(value, Tensor)]
     made.inside = inside = not cut and (made.inside or (bool(tensors) and any(t._row for t in tensors)))
     made.arrays = any(isinstance(t, Array) for t in tensors) if tensors else inside
-    made.numbers = numbers
     made.structure = Node((), tuple(range(len(numbers))), tuple(structures)) if made.many else structures[0]
     place = _Place(made)
-    made.leaves, made.kinds = leaves, kinds = [], []
     for value in values:
         leaf, kind = tensor_like(value, name, place, inside)
         leaves.append(leaf)
         kinds.append(kind)
         place.leaf += 1
+    if not made.many:
+        arguments[numbers[0]] = made.arranged(leaves)
+        return
     rest = iter(leaves)
     for n, structure in zip(numbers, structures, strict=True):
         arguments[n] = next(rest) if structure is None else restore(structure, rest)

@@ -6,7 +6,7 @@ Dicts, lists, tuples, named tuples and dataclasses are containers, ``None`` is a
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,19 @@ import numpy as np
 from tapegrad.numpy_arrays.array import Array
 from tapegrad.tensors.tensor import Tensor
 
-__all__ = ["Node", "Structure", "flatten", "flatten_like", "items_of", "places_in", "refuse_computed_attributes", "restore"]
+__all__ = [
+    "Node", "Structure", "around", "flatten", "flatten_like", "items_of", "places_in", "refuse_computed_attributes", "restore",
+]  # fmt: skip
 
 
 class Node:
-    """A container: what it is like, the keys of what it holds, and the structures of that."""
+    """A container: what it is like, the keys of what it holds, the structures of that, and whether all of these are leaves."""
 
-    __slots__ = ("children", "keys", "like")
+    __slots__ = ("children", "flat", "keys", "like")
 
     def __init__(self, like: Any, keys: tuple[Any, ...], children: tuple[Structure, ...]) -> None:
         self.like, self.keys, self.children = like, keys, children
+        self.flat = not any(children)
 
 
 Structure = Node | None  # None is a leaf
@@ -75,6 +78,9 @@ def flatten(value: Any, leaves: list[Any]) -> Structure:
         leaves.append(value)
         return None
     keys, values = parts
+    if _LEAVES.issuperset(map(type, values)):
+        leaves.extend(values)
+        return Node(value, keys, (None,) * len(keys))
     children: list[Structure] = []
     for part in values:
         if type(part) in _LEAVES:
@@ -145,8 +151,8 @@ def refuse_computed_attributes(structure: Structure, name: str) -> None:
     """
     if structure is None:
         return
-    for child in structure.children:
-        if child is not None:
+    if not structure.flat:
+        for child in structure.children:
             refuse_computed_attributes(child, name)
     like = structure.like
     if type(like) in _CONTAINERS:
@@ -166,14 +172,18 @@ def restore(structure: Structure, leaves: Iterator[Any]) -> Any:
     """A container of this structure around the next leaves."""
     if structure is None:
         return next(leaves)
-    values = [next(leaves) if child is None else restore(child, leaves) for child in structure.children]
+    return around(structure, [next(leaves) if child is None else restore(child, leaves) for child in structure.children])
+
+
+def around(structure: Node, values: Sequence[Any]) -> Any:
+    """A container of this structure around the values of its items."""
     kind = type(structure.like)
     if kind in _CONTAINERS:
         return dict(zip(structure.keys, values, strict=True)) if kind is dict else kind(values)
     return _filled(structure, values)
 
 
-def _filled(structure: Node, values: list[Any]) -> Any:
+def _filled(structure: Node, values: Sequence[Any]) -> Any:
     """One of a class of the user's, or None."""
     like: Any = structure.like
     if like is None:

@@ -289,10 +289,9 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
         return list(strictly(tensor_grad, output, leaves, create_graph=True, materialize_grads=True))
     found = None
     if output._row > 0 and not TAPE.anomalies:
-        if made.kept:
-            found = sweep_towards(output._row, leaves, 0)
-        elif (found := _in_one_call(output, leaves)) is None:
-            found = sweep_towards(output._row, leaves)
+        if not made.kept and (in_one_call := _in_one_call(output, leaves)) is not None:
+            return in_one_call
+        found = sweep_towards(output._row, leaves, 0) if made.kept else sweep_towards(output._row, leaves)
     if found is None:
         from tapegrad.autograd.entry_points import grad as tensor_grad
 
@@ -300,20 +299,28 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
     return [_zeros(leaf) if g is None else g for leaf, g in zip(leaves, found, strict=True)]
 
 
-def _in_one_call(output: Any, leaves: list[Tensor]) -> list[np.ndarray | None] | None:
+def _in_one_call(output: Any, leaves: list[Tensor]) -> list[Any] | None:
     """The same by the method `backward`; None, with nothing done, if that is not compiled or there is more to do."""
     if type(type(output).backward) is not MethodDescriptorType:
         return None
-    metas: list[Any] = [leaf._meta for leaf in leaves]
-    for meta in metas:
+    metas: list[Any] = []
+    links: list[Any] = []
+    for leaf in leaves:
+        meta = leaf._meta
         if meta is None or meta.hooks is not None or meta.grad is not None or meta.left:
             return None
-    if output.backward(*[meta.leaf for meta in metas]) is False:
+        metas.append(meta)
+        links.append(meta.leaf)
+    if output.backward(*links) is False:
         return None
-    results: list[np.ndarray | None] = []
-    for meta in metas:
-        found, meta.grad = meta.grad, None
-        results.append(None if found is None else found._data)
+    results: list[Any] = []
+    for meta, leaf in zip(metas, leaves, strict=True):
+        found = meta.grad
+        if found is None:
+            results.append(_zeros(leaf))
+        else:
+            results.append(found._data)
+            meta.grad = None
     return results
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import as_dtype
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.deferred import look_up
-from tapegrad.drivers.containers import Structure, flatten, items_of, places_in, restore
+from tapegrad.drivers.containers import Structure, around, flatten, items_of, places_in, restore
 from tapegrad.drivers.numba_arguments import refuse_in_numba
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.classes import answering, class_given
@@ -113,13 +113,17 @@ class Call:
 
     def arranged(self, results: Sequence[Any]) -> Any:
         """Results for the leaves in the structure of the differentiated arguments."""
-        return results[0] if self.structure is None else restore(self.structure, iter(results))
+        structure = self.structure
+        if structure is None:
+            return results[0]
+        return around(structure, results) if structure.flat else restore(structure, iter(results))
 
     def finished(self, results: Sequence[Any]) -> Any:
         """Gradients (arrays, or tensors in a call inside another) as plain ones in the structure of the arguments."""
         if self.structure is None and not self.arrays:
             return finish(results[0], self.kinds[0])
-        made = [finish(result, kind) for result, kind in zip(results, self.kinds, strict=True)]
+        pairs = zip(results, self.kinds, strict=True)
+        made = [result if type(result) is kind else finish(result, kind) for result, kind in pairs]
         return self.arranged(as_arrays(made) if self.arrays else made)
 
     def like_the_arguments(self, results: Any) -> Any:
