@@ -47,7 +47,7 @@ def print_table(module: str, title: str, peers: list[str], options: argparse.Nam
         print(f"| {title} | " + " | ".join(workers) + " |\n" + "|---" * (1 + len(workers)) + "|")
     else:
         ratios = "".join(f"{library + ' / ours':>16}" for library in peers)
-        print(f"{title:36}" + "".join(f"{library:>10}" for library in workers) + ratios)
+        print(f"{title:46}" + "".join(f"{library:>10}" for library in workers) + ratios)
     for number, (_, name) in enumerate(workers["tapegrad"].names):
         if options.only not in name:
             continue
@@ -68,7 +68,7 @@ def print_table(module: str, title: str, peers: list[str], options: argparse.Nam
         differs = [library for library in present if not agree(found["tapegrad"]["found"], found[library]["found"])]
         failed = [f"{library}: {found[library]['error']}" for library in workers if library not in present]
         print(
-            f"{name:36}{row}{ratios}" + "".join(f"  other values: {library}" for library in differs) + "  ".join(["", *failed]),
+            f"{name:46}{row}{ratios}" + "".join(f"  other values: {library}" for library in differs) + "  ".join(["", *failed]),
             flush=True,
         )
     for worker in workers.values():

@@ -109,6 +109,9 @@ class Problem(NamedTuple):
         Of the variables, a library's NumPy-like functions, and the data.
     start : ndarray
     data : tuple of ndarray
+    of_tensors : bool
+        Whether tapegrad's data are tensors, made once before, as PyTorch's always are: arrays, which the caller may write into, are
+        copied in each call.
     """
 
     group: str
@@ -116,13 +119,15 @@ class Problem(NamedTuple):
     function: Callable[..., Any]
     start: np.ndarray
     data: tuple[Any, ...]
+    of_tensors: bool = False
 
 
 def _problems() -> list[Problem]:
-    def regression(count: int) -> Problem:
-        x = RANDOM.standard_normal((count, 30))
-        signs = RANDOM.choice(SIGNS_OF, count)
-        return Problem("gradient", f"logistic regression {count} x 30", logistic, np.full(30, 0.1), (x, signs, np.zeros(())))
+    def regression(count: int) -> list[Problem]:
+        data = RANDOM.standard_normal((count, 30)), RANDOM.choice(SIGNS_OF, count), np.zeros(())
+        name = f"logistic regression {count} x 30"
+        of_arrays = Problem("gradient", name, logistic, np.full(30, 0.1), data)
+        return [of_arrays, of_arrays._replace(name=f"{name}, data in tensors", of_tensors=True)]
 
     def process(count: int) -> Problem:
         places = RANDOM.uniform(-2.0, 2.0, (count, 2))
@@ -137,8 +142,8 @@ def _problems() -> list[Problem]:
     rod = np.exp(-0.5 * ((np.arange(100) - 30.0) / 6.0) ** 2)
     gmm = np.concatenate([np.zeros(3), [-1.0, 0.0, 0.0, 1.0, 1.0, 0.0], np.zeros(6)])
     return [
-        regression(10_000),
-        regression(100_000),
+        *regression(10_000),
+        *regression(100_000),
         Problem("gradient", "mixture of 1000 points", mixture, gmm, (RANDOM.standard_normal((1000, 2)),)),
         process(150),
         process(500),
@@ -177,7 +182,8 @@ def _tapegrad(problem: Problem) -> Step:
     import tapegrad as tg
 
     driver = tg.jacobian if problem.group == "jacobian" else tg.value_and_grad
-    derivative = driver(lambda x: problem.function(x, np, *problem.data))
+    data = [tg.tensor(item) for item in problem.data] if problem.of_tensors else problem.data
+    derivative = driver(lambda x: problem.function(x, np, *data))
     return lambda: derivative(problem.start)
 
 
