@@ -16,10 +16,10 @@ from tapegrad.autograd.former_rows import rows_of_inputs
 from tapegrad.autograd.gradient_delivery import check_leaf
 from tapegrad.autograd.recorded_sweep import call_finished_recorded, recorded_sweep, replace_gradients
 from tapegrad.autograd.sweep import check_used, release, sweep, sweep_towards
-from tapegrad.engine.layout import LIMIT
+from tapegrad.engine.layout import LIMIT, ROWS
 from tapegrad.frames import frames_of_package
 from tapegrad.recording.casting import cast
-from tapegrad.tape.tape import TAPE, Claim
+from tapegrad.tape.tape import TAPE, Claim, words_of
 from tapegrad.tensors.retained_gradients import watch
 from tapegrad.tensors.tensor import Tensor, array_of, is_leaf, make, register_leaf
 
@@ -27,6 +27,7 @@ __all__ = ["backward", "grad"]
 
 _ADDRESS = TAPE.address
 _warned = False
+_tape_words = words_of(TAPE.header)
 Tensors = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
 
@@ -63,6 +64,8 @@ def _seed(index: int, root: Tensor, given: Any) -> Tensor:
 
 
 def _roots(tensors: Any, seeds: Any, name: str) -> tuple[list[Tensor], list[Tensor]]:
+    if seeds is None and isinstance(tensors, Tensor) and tensors._row:
+        return [tensors], [_seed(0, tensors, None)]
     roots = listed(tensors, name)
     given = [None] * len(roots) if seeds is None else listed(seeds, "grad_tensors")
     if len(given) < len(roots):
@@ -92,9 +95,10 @@ def _inputs(inputs: Any, function: str) -> list[Tensor]:
 
 def _pinned(records: bool = False) -> Claim:
     """A claim for the time of a pass."""
-    TAPE.load()
+    if not TAPE.ready:
+        TAPE.load()
     # A pass that is recorded adds many rows while nothing can be reclaimed, so dead ones are looked for before it.
-    if records and 4 * TAPE.rows > 3 * int(TAPE.header[LIMIT]):
+    if records and 4 * _tape_words[ROWS] > 3 * _tape_words[LIMIT]:
         TAPE.collect()
     return TAPE.claim()
 
@@ -313,7 +317,8 @@ def grad(
         if slots and wanted:
             if create_graph:
                 found, shown, _ = recorded_sweep(slots, seeds, wanted, demand, accumulates=False)
-                replace_gradients(shown)
+                if shown:
+                    replace_gradients(shown)
             else:
                 found = _plain_pass(slots, seeds, wanted, retain, demand=demand) or {}
         if demand:

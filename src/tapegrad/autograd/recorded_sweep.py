@@ -28,6 +28,7 @@ __all__ = ["apply_node", "call_finished_recorded", "recorded_sweep", "replace_gr
 
 _ADDRESS = TAPE.address
 _FLOAT64 = np.dtype(np.float64)
+_LEAF, _ON_PATH, _REQUESTED = at.LEAF | at.WIDE, at.ON_PATH, at.REQUESTED
 TELLING = at.HOOKED | at.WATCHED
 FEW = 32  # rows up to which a loop takes less than NumPy's calls
 
@@ -107,9 +108,9 @@ def _walk(
         _add(adjoints, slot, seed)
     for slot in reached:
         g, columns = adjoints.pop(slot, None), TAPE.columns
-        flags, is_leaf = columns["flags"].item(slot), columns["opcode"].item(slot) == at.LEAF | at.WIDE
-        mark = at.ON_PATH if marks is None else marks[slot]
-        runs = not is_leaf and mark & at.ON_PATH != 0
+        flags, is_leaf = columns["flags"].item(slot), columns["opcode"].item(slot) == _LEAF
+        mark = _ON_PATH if marks is None else marks[slot]
+        runs = not is_leaf and mark & _ON_PATH != 0
         if flags & TELLING or TAPE.anomalies:
             if g is not None or flags & at.HOOKED:
                 _told_step(state, slot, g, runs, wanted, adjoints, found, shown)
@@ -118,7 +119,7 @@ def _walk(
             continue
         if type(g._data) is not float and not is_recording():
             g = make(g._data.copy(), 0)  # custom functions may keep it or write to it
-        if is_leaf or mark & at.REQUESTED:
+        if is_leaf or mark & _REQUESTED:
             found[slot] = g
         if runs:
             for argument, c in contributions(state, slot, (g,), wanted):

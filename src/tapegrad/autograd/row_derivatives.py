@@ -14,7 +14,6 @@ from tapegrad.autograd.decoded_rows import (
     as_float,
     dtype_of,
     object_at,
-    opcode_of,
     payload_at,
     shape_of,
 )
@@ -23,7 +22,7 @@ from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES, calls_in, names_in
-from tapegrad.ops.elementwise import FUNCTIONS
+from tapegrad.ops.elementwise import FUNCTIONS, method
 from tapegrad.ops.namespaces import TENSORS
 from tapegrad.recording.casting import cast
 from tapegrad.recording.strided_maps import strided_gather, strided_scatter, sum_to
@@ -48,10 +47,14 @@ def partial(text: str) -> Callable[..., Any]:
     """A rule's partial as a function of Tensors ``x, y, w, z``."""
     function = _partials.get(text)
     if function is None:
-        # Rule text is ours, never a user's. It calls private rules by their names without the underscore.
-        names = {name: FUNCTIONS[name if name in OPCODES else f"_{name}"] for name in calls_in(text)}
-        function = _partials[text] = eval(f"lambda x, y, w, z: {text}", {**names, "__builtins__": {}})
+        function = _partials[text] = eval(f"lambda x, y, w, z: {text}", _names_of(text))
     return function
+
+
+def _names_of(text: str) -> dict[str, Any]:
+    """The functions of tensors that a rule's text calls: private rules by their names without the underscore."""
+    # Rule text is ours, never a user's.
+    return {**{name: FUNCTIONS[name if name in OPCODES else f"_{name}"] for name in calls_in(text)}, "__builtins__": {}}
 
 
 def _is_step(text: str) -> bool:
@@ -78,14 +81,28 @@ VALUES = frozenset("xywz")
 STEPS: dict[str, Any] = {"where": np.where, "sign": np.sign, "abs": np.abs, "maximum": np.maximum}
 
 
-def _way(text: str) -> tuple[float | None, Callable[..., Any] | None]:
-    """The number that a partial is, or the same text on arrays if it is constant between steps, of which nothing is recorded."""
+def _pull(text: str) -> Callable[..., Tensor]:
+    """What a partial makes of an adjoint, as a function of Tensors ``g, x, y, w, z``."""
+    times = method("_mul0")
     if not names_in(text) & VALUES:
-        return float(partial(text)(None, None, None, None)), None
-    return None, eval(f"lambda x, y, w, z: {text}", {**STEPS, "__builtins__": {}}) if _is_step(text) else None
+        factor = float(partial(text)(None, None, None, None))
+        if factor == 1.0:
+            return lambda g, x, y, w, z: g
+        return (lambda g, x, y, w, z: -g) if factor == -1.0 else (lambda g, x, y, w, z: times(g, factor))
+    pull: Callable[..., Tensor] = eval(f"lambda g, x, y, w, z: times(g, {text})", {**_names_of(text), "times": times})
+    if not _is_step(text):
+        return pull
+    # The same text on arrays, of which nothing is recorded.
+    step = eval(f"lambda x, y, w, z: {text}", {**STEPS, "__builtins__": {}})
+
+    def pull_step(g: Tensor, *values: Tensor | None) -> Tensor:
+        return pull(g, *values) if untracked_values.decisions_in_use else times(g, _stepped(step, values, g))
+
+    return pull_step
 
 
-_ways = MadeOnDemand(_way)
+_pulls = MadeOnDemand(_pull)
+_pulls_of = MadeOnDemand(lambda opcode: [None if text is None else _pulls[text] for text in RULES[opcode].partials])
 
 
 def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], wanted: Callable[[Argument], bool]) -> Contributions:
@@ -96,7 +113,8 @@ def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], w
     gradients : sequence of Tensor or None
         Of the outputs of the node; a row of an operation of ours has one.
     """
-    opcode, wide = opcode_of(slot)
+    code = TAPE.columns["opcode"].item(slot)
+    opcode = code & ~at.WIDE
     if opcode == at.HOST:
         payload: Payload = payload_at(slot)
         if payload.runs_itself:  # code of the user's, which may set modes
@@ -106,7 +124,7 @@ def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], w
     if g is None:
         return []
     if opcode < at.STRUCTURAL:
-        return _elementwise(slot, opcode, wide, g, wanted)
+        return _elementwise(slot, opcode, code >= at.WIDE, g, wanted)
     if opcode == at.HOST:
         return _host(slot, payload, g, wanted)
     return _structural(slot, opcode, saved_words_of(slot), g, wanted)
@@ -236,25 +254,18 @@ def apply_partials(
     whole : sequence of int
         1 for operands that are known to have the shape of the result.
     """
-    values = [t for _, t in operands] + [None] * (MOST_OPERANDS - len(operands))
+    values = [t for _, t in operands]
+    while len(values) < MOST_OPERANDS:
+        values.append(None)
+    x, y, w = values
     contributions = []
-    for k, ((argument, _), text) in enumerate(zip(operands, RULES[opcode].partials, strict=True)):
+    for (argument, _), pull, is_whole in zip(operands, _pulls_of[opcode], whole, strict=False):
         if not wanted(argument):
             continue
-        if text is None:
+        if pull is None:
             raise NotImplementedError(f"the derivative for '{RULES[opcode].name}' is not implemented")
-        factor, step = _ways[text]
-        if factor == 1.0:
-            c = g
-        elif factor == -1.0:
-            c = -g
-        elif factor is not None:
-            c = FUNCTIONS["_mul0"](g, factor)
-        elif step is not None and not untracked_values.decisions_in_use:
-            c = FUNCTIONS["_mul0"](g, _stepped(step, (*values, result), g))
-        else:
-            c = FUNCTIONS["_mul0"](g, partial(text)(*values, result))
-        contributions.append((argument, c if whole[k] else sum_to(c, shape_of(argument.slot))))
+        c = pull(g, x, y, w, result)
+        contributions.append((argument, c if is_whole else sum_to(c, shape_of(argument.slot))))
     return contributions
 
 

@@ -406,7 +406,7 @@ def doc(rule: Rule) -> str:
 
 
 def method(name: str) -> Form:
-    """A rule of one argument as a method."""
+    """A rule as a method: the operator for a tensor as the first argument."""
     opcode = OPCODES[name]
     return (None if _compiled is None else _compiled(opcode)) or FORMS[opcode]
 

@@ -191,6 +191,10 @@ def strided_gather(
     shape : tuple of int
         Shape of the result, which has ``prod(dims)`` elements.
     """
+    if type(x._data) is float:
+        result = np.empty(shape)
+        result.fill(x._data * scale)
+        return record_map(x, name, False, dims, strides, offset, scale, result)
     flat = _dense(x)
     taken = strided(flat, dims, strides, offset)
     result = taken * flat.dtype.type(scale) if scale != 1.0 else taken.copy()
