@@ -21,7 +21,7 @@ from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.numpy_protocol.operands import NotCovered, named, one
 from tapegrad.numpy_protocol.protocols import SCIPY, ufunc_of_scipy
-from tapegrad.ops.elementwise import FORMS
+from tapegrad.ops.elementwise import FORMS, FUNCTIONS, method
 from tapegrad.ops.exponential_shares import SUM_START, numpys_loops
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.primal_values import forward
@@ -150,7 +150,7 @@ y0 x | -y1(x)
 y1 x | (y0(x) - yv(2.0, x)) / 2.0
 yn n x | - | (yv(n - 1.0, x) - yv(n + 1.0, x)) / 2.0
 yv a x | - | (yv(a - 1.0, x) - yv(a + 1.0, x)) / 2.0
-_zeta a x | - | where(a > 1.0, -a * _zeta(a + 1.0, x), nan)
+_zeta a x | - | -where(a > 1.0, a, nan) * _zeta(a + 1.0, x)
 """  # noqa: E501 - a row is a line
 
 
@@ -174,7 +174,7 @@ class Partials:
             forward=self.value_again,
         )
 
-    def _function(self, names: _Names, k: int) -> Callable[..., Any]:
+    def _function(self, names: dict[str, Any], k: int) -> Callable[..., Any]:
         code, given = self.codes[k], (*self.operands, "z")
         assert code is not None
         space = {name: names[name] for name in code.co_names if name not in given}
@@ -204,14 +204,34 @@ def _partials(name: str) -> Partials:
     return Partials(*PARTIALS[name])
 
 
-class _Names(dict[str, Any]):
+def _by_name(name: str) -> Any:
     """What the text of partials calls: functions of NumPy, else ufuncs of SciPy."""
+    own = ufunc_of_scipy(name) if name in PARTIALS else getattr(math, name) if name == "pi" else getattr(np, name, None)
+    return own or ufunc_of_scipy(name)
+
+
+class _Names(dict[str, Any]):
+    """The same on tensors, for which nobody has to ask NumPy's protocols."""
 
     def __missing__(self, name: str) -> Any:
-        own = ufunc_of_scipy(name) if name in PARTIALS else getattr(math, name) if name == "pi" else getattr(np, name, None)
-        own = own or _OWN.get(name)
-        found = self[name] = own or ufunc_of_scipy(name)
+        found = self[name] = _OWN.get(name) or self._function(name)
         return found
+
+    def _function(self, name: str) -> Any:
+        found = _by_name(name)
+        if name in PARTIALS:
+            operation = special(found)
+        elif name in SCIPY:
+            operation = named(SCIPY[name])
+        elif type(found) is np.ufunc and found.nin == 1 and name in OPCODES:
+            operation = FUNCTIONS[name]
+        else:
+            return found
+
+        def call(*operands: Any) -> Any:
+            return operation(*operands) if type(operands[-1]) is Tensor else found(*operands)
+
+        return call
 
 
 # The derivative of `i1` is half the sum of the functions of the orders beside it, and by their recurrence a quotient less than the
@@ -237,11 +257,11 @@ _absolute_zero = FORMS[OPCODES["_mul0"]]
 _F64 = np.dtype(np.float64)
 
 
-class _NamesOfArrays(_Names):
+class _NamesOfArrays(dict[str, Any]):
     """The same on plain arrays; what is an operation here has its digits."""
 
     def __missing__(self, name: str) -> Any:
-        found = self[name] = _OF_ARRAYS.get(name) or (_of_arrays(name) if name in SCIPY else _names[name])
+        found = self[name] = _OF_ARRAYS.get(name) or (_of_arrays(name) if name in SCIPY else _by_name(name))
         return found
 
 
@@ -274,7 +294,6 @@ _names_of_arrays: _NamesOfArrays = _NamesOfArrays()
 
 def _vjp(partials: Partials, g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
     known = (*ctx.inputs, ctx.result)
-    product = _absolute_zero
     if ctx.on is PLAIN:
         product = _product_of_arrays
         arrays = [None if t is None else _array(t) for t in known]
@@ -284,6 +303,7 @@ def _vjp(partials: Partials, g: Tensor, ctx: Context) -> tuple[Tensor | None, ..
         finally:
             leave(token)
     else:
+        product = method("_mul0")
         slopes = [one(partials.derivatives(k)(*known)) if need else None for k, need in enumerate(ctx.needs)]
     pairs = zip(slopes, ctx.shapes, strict=True)
     return tuple([None if slope is None else ctx.on.sum_to(product(g, slope), shape) for slope, shape in pairs])
