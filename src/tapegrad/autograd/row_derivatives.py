@@ -32,7 +32,7 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.grad_mode import in_gradient_mode
 from tapegrad.tensors.modes import is_grad_enabled
-from tapegrad.tensors.tensor import Tensor, make
+from tapegrad.tensors.tensor import Tensor, is_recording, make
 
 __all__ = ["Contributions", "apply_partials", "contributions"]
 
@@ -127,17 +127,26 @@ def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], w
         return _elementwise(slot, opcode, code >= at.WIDE, g, wanted)
     if opcode == at.HOST:
         return _host(slot, payload, g, wanted)
-    return _structural(slot, opcode, saved_words_of(slot), g, wanted)
+    return _structural(slot, opcode, g, wanted)
 
 
-def _structural(slot: int, opcode: int, record: list[int], g: Tensor, wanted: Callable[[Argument], bool]) -> Contributions:
+def _structural(slot: int, opcode: int, g: Tensor, wanted: Callable[[Argument], bool]) -> Contributions:
     """The transposes of a row's maps: what was read in strides is written in strides, and the other way round."""
+    found: list[Any] = []
+    if opcode != at.JOIN:
+        columns = TAPE.columns
+        number = _transposed[columns["side"].item(columns["first"].item(slot) + at.NAME) & 0xFFFFFFFF]
+        row = TAPE.turn_map(TAPE.address, slot, number, g._row if is_recording() else 0, id(g._data), id(found))
+        if row >= 0:
+            argument = _new(Argument, (row, at.NOTHING, 0))
+            return [(argument, found[0])] if wanted(argument) else []
+    record = saved_words_of(slot)
     count = record[at.NAME] >> 32
     room = array("q", bytes(8 * (len(record) + 4 * count)))
     TAPE.maps_of_row(TAPE.address, slot, room.buffer_info()[0])
-    words, at_word, found = room.tolist(), 0, []
+    words, at_word = room.tolist(), 0
     turned = strided_scatter if opcode == at.GATHER else strided_gather
-    name = "SliceBackward0" if opcode == at.JOIN else _transposed_name(TAPE.names[record[at.NAME] & 0xFFFFFFFF])
+    name = "SliceBackward0" if opcode == at.JOIN else TAPE.names[_transposed[record[at.NAME] & 0xFFFFFFFF]]
     scale = as_float(record[at.SCALE])
     for argument in arguments_in(record[at.ARGUMENTS : at.ARGUMENTS + 2 * count]):
         rank, offset = words[at_word], words[at_word + 1]
@@ -154,6 +163,7 @@ def _transposed_name(name: str) -> str:
     return _TRANSPOSED.get(name, name.replace("Backward0", "BackwardBackward0"))
 
 
+_transposed = MadeOnDemand(lambda number: TAPE.name_number(_transposed_name(TAPE.names[number])))
 _TRANSPOSED = {
     "SumBackward0": "ExpandBackward0",
     "SumBackward1": "ExpandBackward0",

@@ -55,6 +55,7 @@ SOURCES = (
     "adjoints",
     "elementwise",
     "maps",
+    "turned_maps",
     "host_steps",
     "moved_elements",
     "large_moves",

@@ -56,6 +56,7 @@ ENTRIES = [
     "place_leaf",
     "wants",
     "maps_of_row",
+    "turn_map",
     "start",
     "call_loop_of_rule",
     "sums_of_rows",
