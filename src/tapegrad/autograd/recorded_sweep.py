@@ -6,17 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial as partial_call
 from typing import Any
 
-import numpy as np
-
-from tapegrad.autograd.decoded_rows import Argument, dtype_of
+from tapegrad.autograd.decoded_rows import Argument
 from tapegrad.autograd.gradient_delivery import check_shapes
 from tapegrad.autograd.pass_state import Finished, Visits
-from tapegrad.autograd.row_derivatives import Contributions, contributions
+from tapegrad.autograd.row_derivatives import Contributions, contributions, fit
 from tapegrad.autograd.sweep import check_used
 from tapegrad.autograd.sweep_memory import Sweep, borrow
 from tapegrad.engine import layout as at
 from tapegrad.interrupts import at_once
-from tapegrad.recording.casting import cast
 from tapegrad.recording.strided_maps import reshape_copy
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import enable_grad, in_gradient_mode
@@ -27,7 +24,6 @@ from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, meta_o
 __all__ = ["apply_node", "call_finished_recorded", "recorded_sweep", "replace_gradients"]
 
 _ADDRESS = TAPE.address
-_FLOAT64 = np.dtype(np.float64)
 _LEAF, _ON_PATH, _REQUESTED = at.LEAF | at.WIDE, at.ON_PATH, at.REQUESTED
 TELLING = at.HOOKED | at.WATCHED
 FEW = 32  # rows up to which a loop takes less than NumPy's calls
@@ -123,7 +119,7 @@ def _walk(
             found[slot] = g
         if runs:
             for argument, c in contributions(state, slot, (g,), wanted):
-                _add(adjoints, argument.slot, _fit(argument.slot, c))
+                _add(adjoints, argument.slot, c)
 
 
 def call_finished_recorded(finished: list[Finished]) -> None:
@@ -188,7 +184,7 @@ def _told_step(
 
     step = partial_call(_observed, slot, send) if TAPE.anomalies else send
     for argument, c in in_gradient_mode(is_grad_enabled(), step):  # a hook that sets modes sets them for its row
-        _add(adjoints, argument.slot, _fit(argument.slot, c))
+        _add(adjoints, argument.slot, fit(argument.slot, c))
 
 
 def _observed(slot: int, send: Callable[[], Contributions]) -> Contributions:
@@ -220,9 +216,3 @@ def replace_gradients(pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
 def own_copy(g: Tensor) -> Tensor:
     """A recorded copy: a gradient never shares memory with a seed or another gradient."""
     return reshape_copy(g, "CopyBackwards", array_of(g).copy())
-
-
-def _fit(slot: int, c: Tensor) -> Tensor:
-    """A contribution in the dtype of its row."""
-    dtype, data = dtype_of(slot), c._data
-    return c if (_FLOAT64 if type(data) is float else data.dtype) == dtype else cast(c, dtype)

@@ -34,10 +34,11 @@ from tapegrad.tensors.grad_mode import in_gradient_mode
 from tapegrad.tensors.modes import is_grad_enabled
 from tapegrad.tensors.tensor import Tensor, is_recording, make
 
-__all__ = ["Contributions", "apply_partials", "contributions"]
+__all__ = ["Contributions", "apply_partials", "contributions", "fit"]
 
 Contributions = list[tuple[Argument, Tensor]]
 MOST_OPERANDS, MOST_TAKEN = 3, 8
+_FLOAT64 = np.dtype(np.float64)
 _ROOM = bytes(16 * MOST_TAKEN)
 _new: Any = tuple.__new__  # a named tuple by its own class takes twice as long
 _partials: dict[str, Callable[..., Any]] = {}
@@ -106,7 +107,7 @@ _pulls_of = MadeOnDemand(lambda opcode: [None if text is None else _pulls[text] 
 
 
 def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], wanted: Callable[[Argument], bool]) -> Contributions:
-    """Contributions of a row to those of its arguments that are wanted.
+    """Contributions of a row to those of its arguments that are wanted, each in the dtype of the argument's row.
 
     Parameters
     ----------
@@ -118,16 +119,25 @@ def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], w
     if opcode == at.HOST:
         payload: Payload = payload_at(slot)
         if payload.runs_itself:  # code of the user's, which may set modes
-            found: Contributions = in_gradient_mode(is_grad_enabled(), payload.contributions, state, slot, gradients, wanted)
-            return found
+            return _fitted(in_gradient_mode(is_grad_enabled(), payload.contributions, state, slot, gradients, wanted))
     (g,) = gradients
     if g is None:
         return []
     if opcode < at.STRUCTURAL:
         return _elementwise(slot, opcode, code >= at.WIDE, g, wanted)
     if opcode == at.HOST:
-        return _host(slot, payload, g, wanted)
+        return _fitted(_host(slot, payload, g, wanted))
     return _structural(slot, opcode, g, wanted)
+
+
+def fit(slot: int, c: Tensor) -> Tensor:
+    """A contribution in the dtype of its row."""
+    dtype, data = dtype_of(slot), c._data
+    return c if (_FLOAT64 if type(data) is float else data.dtype) == dtype else cast(c, dtype)
+
+
+def _fitted(found: Contributions) -> Contributions:
+    return [(argument, fit(argument.slot, c)) for argument, c in found]
 
 
 def _structural(slot: int, opcode: int, g: Tensor, wanted: Callable[[Argument], bool]) -> Contributions:
@@ -155,7 +165,7 @@ def _structural(slot: int, opcode: int, g: Tensor, wanted: Callable[[Argument], 
             dims, strides = words[at_word + 2 : between], words[between:end]
             found.append((argument, turned(g, dims, strides, offset, scale, shape_of(argument.slot), name)))
         at_word = end
-    return found
+    return _fitted(found)
 
 
 def _transposed_name(name: str) -> str:
@@ -246,7 +256,7 @@ def _elementwise(slot: int, opcode: int, wide: bool, g: Tensor, wanted: Any) -> 
         operands, result = _plain_operands(slot), None
     if result is None and (not wide or not record.shape):
         result = make(float(TAPE.columns["value"][slot]), TAPE.new_handle(slot))
-    return apply_partials(opcode, operands, result, g, wanted)
+    return _fitted(apply_partials(opcode, operands, result, g, wanted))
 
 
 def apply_partials(
