@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.drivers.derivatives import Derivative
 
 MAPS = {
     "sum": lambda x: x.sum(),
@@ -13,6 +14,7 @@ MAPS = {
     "steps": lambda x: x[::2, 1::2],
     "from an element on": lambda x: x.reshape(-1)[5:17],
     "an element": lambda x: x[2, 3],
+    "an element of one": lambda x: x[0, :1][0],
     "transpose": lambda x: x.T,
     "permute": lambda x: x.reshape(2, 2, 6).permute(2, 0, 1),
     "expand": lambda x: x[:, None, :].expand(4, 3, 6),
@@ -53,6 +55,18 @@ def test_compiled_and_python_forms_agree_to_the_last_digit(name):
 
     np.testing.assert_array_equal(first.detach().numpy(), by_python.detach().numpy(), strict=True)
     np.testing.assert_array_equal(second.numpy(), further.numpy(), strict=True)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_compiled_sweeps_read_what_was_recorded(name):
+    x = tg.tensor(np.random.default_rng(0).normal(size=(4, 6)), requires_grad=True)
+    y = MAPS[name](x * x)
+    (first,) = tg.autograd.grad((y * y).sum(), x, create_graph=True)
+
+    by_sweeps = Derivative([x], [first])
+    products = [tg.autograd.grad(first, x, tg.tensor(row.reshape(4, 6)), retain_graph=True)[0] for row in np.eye(24)]
+
+    np.testing.assert_allclose(by_sweeps.pull(np.eye(24)).T, [product.numpy().ravel() for product in products], rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", MAPS)

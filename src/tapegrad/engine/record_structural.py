@@ -72,12 +72,14 @@ def write_map(tape, scatters, name, handle, px, geometry, scale, pz):
     if handle < 0:
         return NEW_LEAF
     places = geometry[0]
-    start, rank = begin_map_record(tape, name, handle, px, places, scale, pz)
+    start, rank = begin_map_record(tape, name, handle, px, max(places, 1), scale, pz)
     if start < 0:
         return FULL
     record, at = tape.side[start], ARGUMENTS + 2 + rank
     for word in range(2 + 2 * places):
         record[at + word] = geometry[word]
+    if places == 0:  # one element: others read a map of one dimension
+        record[at] = record[at + 2] = record[at + 3] = 1
     opcode = SCATTER if scatters != 0 else GATHER
     return take_handle(tape, write_row(tape, opcode | WIDE, start, -1, primal_of(tape, pz)))
 

@@ -33,7 +33,10 @@ def is_whole(tape, slot, record):
 
 @inline
 def saved_operand(tape, slot, k):
-    """A new reference to the value of an argument, 0 if it was not saved; `UNSUPPORTED` for arrays of another kind than these."""
+    """A new reference to the value of an argument, 0 if it was not saved; `UNSUPPORTED` for arrays of another kind than these.
+
+    Constants of a host row are of any dtype; elementwise text means real numbers.
+    """
     record = record_of(tape, slot)
     kind, word = argument_kind(record, k), record[ARGUMENTS + 2 * k + 1]
     if kind == ROW or kind == NUMBER:
@@ -41,7 +44,8 @@ def saved_operand(tape, slot, k):
         return UNSUPPORTED if number == 0 else number
     if kind != ARRAY:
         return 0
-    if array_type_number(word) != FLOAT64 or array_rank(word) == 0:
+    is_constant = argument_row(record, k) < 0 and tape.opcode[slot] == HOST | WIDE
+    if array_rank(word) == 0 or not (is_constant or array_type_number(word) == FLOAT64):
         return UNSUPPORTED
     retain(word)
     return word
