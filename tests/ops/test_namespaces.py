@@ -29,8 +29,14 @@ BIG, OF_BIG = (
 )
 STRETCHED = tg.tensor(1.5).expand(40, 60)
 AT = tg.tensor(RNG.integers(0, 40, (40, 60)))
+COLUMNS, OTHER_COLUMNS = t(2, 60, 1), tg.tensor(np.where(RNG.random((2, 60, 1)) < 0.1, [[[np.inf]], [[-0.0]]], 1.5))
 BOTH = (True, True)
 Call = Callable[[Any], tg.Tensor]
+
+
+def columns_or_rows(columns: bool) -> tuple[tg.Tensor, tg.Tensor]:
+    return (COLUMNS, OTHER_COLUMNS) if columns else (COLUMNS.mT, OTHER_COLUMNS.mT)
+
 
 VIEWS: list[Callable[[Any], Any]] = [
     lambda a: a[1:, ::2],
@@ -142,6 +148,13 @@ CALLS: dict[str, list[Call]] = {
         lambda on: on.matmul(EMPTY, N),
         lambda on: on.matmul(INFINITE, W),
     ],
+    "matrix_cotangent": [
+        lambda on: on.matrix_cotangent(M, N.t()),
+        lambda on: on.matrix_cotangent(M, M, left=False),
+        lambda on: on.matrix_cotangent(BIG, OF_BIG),
+        lambda on: on.matrix_cotangent(BIG, OF_BIG, left=False),
+        *(lambda on, left=left: on.matrix_cotangent(*columns_or_rows(left), left=left) for left in (False, True)),
+    ],
     "mean": [lambda on: on.mean(M, (0,)), lambda on: on.mean(M, (0, 1), True), lambda on: on.mean(NUMBER, ())],
     "off_diagonal": [lambda on: on.off_diagonal(SQUARE), lambda on: on.off_diagonal(SQUARES)],
     "outer": [lambda on: on.outer(V, W)],
@@ -179,6 +192,14 @@ CALLS: dict[str, list[Call]] = {
         lambda on: on.triangle(SQUARE, True),
         lambda on: on.triangle(SQUARES, False, True),
         lambda on: on.triangle(M, False),
+    ],
+    "triangle_cotangent": [
+        *(
+            lambda on, g=g, x=x, left=left, upper=upper, unit=unit: on.triangle_cotangent(g, x, upper, left, unit)
+            for upper in (False, True) for unit in (False, True)
+            for left, g, x in ((True, SQUARE, SQUARE.t()), (True, BIG.t(), OF_BIG.t()), (False, BIG, OF_BIG),
+                               *((left, *columns_or_rows(left)) for left in (False, True)))
+        ),
     ],
     "triangular_cotangent": [
         lambda on: on.triangular_cotangent(SQUARE, M, upper=True),

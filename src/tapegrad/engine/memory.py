@@ -74,7 +74,7 @@ def _caller(count, result=types.void):
 
 
 call2, call4, call5, call8, call9 = _caller(2), _caller(4), _caller(5), _caller(8), _caller(9)
-call6, call7, call10, call15 = _caller(6), _caller(7), _caller(10), _caller(15)
+call6, call7, call10, call11, call15 = _caller(6), _caller(7), _caller(10), _caller(11), _caller(15)
 call4_word, call5_word, call11_word = _caller(4, types.int64), _caller(5, types.int64), _caller(11, types.int64)
 
 

@@ -12,19 +12,16 @@ from tapegrad.linalg.blas import address_of
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = [
-    "WORTH_A_CALL",
     "Factors",
     "determinants",
     "factored_solution",
     "integers",
     "inverses",
     "solved_again",
-    "substituted_as_factors",
 ]
 
 Array = np.ndarray[Any, Any]
 BLOCK_OF_COLUMNS = 64  # of an inverse, which LAPACK makes at once
-WORTH_A_CALL = 40  # rows of a triangle from which leaving the elimination out saves more than its checks take
 Factors = tuple[Array, Array]  # both triangles in one matrix as Fortran has it, and with which row each row was exchanged
 
 
@@ -63,29 +60,6 @@ def solved_again(factors: Factors, b: Array, vector: bool, left: bool, transpose
     getrs = address_of("dgetrs")
     ARRAY_KERNELS.solve_again(getrs, id(x), id(columns), id(lu), id(pivots), id(sides), id(words), int(transposed), int(not left))
     return x.reshape(b.shape)
-
-
-def substituted_as_factors(a: Array, b: Array, unit: bool) -> Array | None:
-    """Solutions with upper triangles as the second half of what `numpy.linalg.solve` does, to the bit.
-
-    Elements below are not read. Elimination changes nothing in a triangle of finite numbers without zeros on its diagonal. None
-    for others, for small ones, and where `factored_solution` has nothing.
-    """
-    n = a.shape[-1]
-    if n < WORTH_A_CALL or not address_of("dgetrs") or not (a.dtype == b.dtype == np.float64) or not b.size:
-        return None
-    sides = _along(b, a.shape[:-2], 2)
-    if sides is None or not (unit or a.diagonal(0, -2, -1).all()):
-        return None
-    factors = np.array(a.swapaxes(-1, -2), order="C").reshape(-1, n, n)
-    ARRAY_KERNELS.copy_triangles(id(factors), id(factors), n, n, 0, 0)
-    if unit:
-        factors.reshape(-1, n * n)[:, :: n + 1] = 1.0
-    if not math.isfinite(np.add.reduce(factors, None)):
-        return None
-    pivots = np.zeros(factors.shape[:-1], np.int64)
-    pivots.view(integers())[:, :n] = np.arange(1, n + 1)
-    return solved_again((factors, pivots), sides, False, True, False)
 
 
 def _along(b: Array, batch: tuple[int, ...], own: int) -> Array | None:

@@ -72,15 +72,7 @@ def inverse_row(A: Tensor, value: Array) -> Tensor:
 
 def _inv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
-    return (_matrix_cotangent(on, on.matmul(on.mT(ctx.result), g), ctx.result),)
-
-
-def _matrix_cotangent(on: Any, b_bar: Tensor, x: Tensor, left: bool = True) -> Tensor:
-    """The cotangent of the matrix of linear equations, by their solution and the cotangent of their right side.
-
-    An inverse is the solution for the unit matrix.
-    """
-    return -on.matmul(b_bar, on.mT(x)) if left else -on.matmul(on.mT(x), b_bar)
+    return (on.matrix_cotangent(on.matmul(on.mT(ctx.result), g), ctx.result),)
 
 
 _INV = Structural("LinalgInvExBackward0", (("z",),), _inv_vjp, forward=_inverse)
@@ -192,7 +184,7 @@ def _solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     known = (ctx.extra, not turned) if ctx.extra else _factors_anew(A, g, vector, left)
     if len(ctx.shapes[0]) == 2 < array_of(g).ndim:  # all systems of one matrix are one system
         b_bar = on.solve_cotangent(on.mT(A), g, vector, left, *known)
-        a_bar = _matrix_cotangent(on, _joined(on, b_bar, left), _joined(on, x, left), left) if ctx.needs[0] else None
+        a_bar = on.matrix_cotangent(_joined(on, b_bar, left), _joined(on, x, left), left) if ctx.needs[0] else None
     else:
         a_bar, b_bar = solve_cotangents(on, g, A, x, vector, left, ctx.needs[0], *known)
     return (
@@ -224,7 +216,7 @@ def solve_cotangents(
         return None, b_bar
     if vector:  # the same product of a column and a row, in one call for a batch
         return -(on.unsqueeze(b_bar, -1) * on.unsqueeze(x, -2)), b_bar
-    return _matrix_cotangent(on, b_bar, x, left), b_bar
+    return on.matrix_cotangent(b_bar, x, left), b_bar
 
 
 def _solutions(solved: Callable[[Array, Array], Array], a: Array, b_dot: Array, left: bool) -> Array:
@@ -315,7 +307,7 @@ def _triangular_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     b_bar = on.triangular_cotangent(on.mT(A), g, not upper, left, unit)
     a_bar = None
     if ctx.needs[0]:
-        a_bar = on.sum_to(on.triangle(_matrix_cotangent(on, b_bar, x, left), upper, unit), ctx.shapes[0])
+        a_bar = on.sum_to(on.triangle_cotangent(b_bar, x, upper, left, unit), ctx.shapes[0])
     return a_bar, on.sum_to(b_bar, ctx.shapes[1]) if ctx.needs[1] else None
 
 

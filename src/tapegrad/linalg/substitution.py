@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,15 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.engine import layout as at
 from tapegrad.linalg import lapack
-from tapegrad.linalg.blas import by_triangle
+from tapegrad.linalg.blas import address_of, by_triangle
 from tapegrad.linalg.constant_matrices import upper_triangle
-from tapegrad.linalg.kept_factors import WORTH_A_CALL, substituted_as_factors
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = ["large_triangle", "multiplied", "substitute", "substituted"]
 
 Array = np.ndarray[Any, Any]
 BLOCK = 64  # rows of a triangle that the general solver takes at once: beyond, it does twice the work of substitution
+WORTH_A_CALL = 40  # rows of a triangle from which leaving the elimination out saves more than its checks take
 SMALL_TRIANGLE = 16  # rows up to which a loop of ours is quicker than a function for triangles
 FLOAT64 = np.dtype(np.float64)
 
@@ -35,34 +36,53 @@ def substitute(a: Array, b: Array, upper: bool, unit: bool) -> Array:
         return x if upper else x[..., ::-1, :]
     if not upper:
         a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
-    if n <= BLOCK:
-        x = _back_substitution(a, b, unit)
-    else:
-        x = np.empty(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:], b.dtype)
-        with quiet():
-            _by_halves(a, b, unit, x)
+    whole = np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:]
+    x = np.array(b if b.shape == whole else np.broadcast_to(b, whole), order="C")
+    with quiet():
+        if not _by_halves(a, x, unit, _by_second_half):
+            x[...] = b
+            _by_halves(a, x, unit, _by_whole_solver)
     return x if upper else x[..., ::-1, :]
 
 
-def _by_halves(a: Array, b: Array, unit: bool, x: Array) -> None:
+def _by_halves(a: Array, x: Array, unit: bool, solved: Callable[[Array, Array, bool], bool]) -> bool:
+    """Solutions with upper triangles in the place of right sides; whether each block was `solved`."""
     n = a.shape[-1]
     if n <= BLOCK:
-        x[...] = _back_substitution(a, b, unit)
-        return
+        return solved(a, x, unit)
     half = (n // 2 + BLOCK - 1) // BLOCK * BLOCK
-    _by_halves(a[..., half:, half:], b[..., half:, :], unit, x[..., half:, :])
-    _by_halves(a[..., :half, :half], b[..., :half, :] - np.matmul(a[..., :half, half:], x[..., half:, :]), unit, x[..., :half, :])
+    above, below = x[..., :half, :], x[..., half:, :]
+    if not _by_halves(a[..., half:, half:], below, unit, solved):
+        return False
+    np.subtract(above, np.matmul(a[..., :half, half:], below), out=above)
+    return _by_halves(a[..., :half, :half], above, unit, solved)
 
 
-def _back_substitution(a: Array, b: Array, unit: bool) -> Array:
-    found = substituted_as_factors(a, b, unit)
-    if found is not None:
-        return found
+def _by_second_half(a: Array, x: Array, unit: bool) -> bool:
+    """A block by what the general solver does after elimination, to the bit.
+
+    Not where there is no function for that, and where a number is not finite, which elimination spreads, as after a zero on the
+    diagonal.
+    """
+    trsm, trsv = address_of("dtrsm"), address_of("dtrsv")
+    if not (trsm and trsv and a.dtype == x.dtype == np.float64 and x.size):
+        return False
+    n, k = x.shape[-2:]
+    batch = x.shape[:-2]
+    if a.ndim > 2:
+        a = np.broadcast_to(a, (*batch, n, n))
+    triangles, sides = a.reshape(-1, n, n), x.reshape(-1, n, k)
+    room, words = np.empty(n * (n + k)), np.empty(8, np.int64)
+    return bool(ARRAY_KERNELS.substitute_upwards(trsm, trsv, id(sides), id(triangles), id(room), id(words), int(unit)))
+
+
+def _by_whole_solver(a: Array, x: Array, unit: bool) -> bool:
     a = upper_triangle(a)
     if unit and a.size:
         n = a.shape[-1]
         a.reshape(-1, n * n)[:, :: n + 1] = 1.0
-    return _by_general_solver(a, b)
+    x[...] = _by_general_solver(a, x)
+    return True
 
 
 def _systems(a: Array, upper: bool, unit: bool) -> Array:

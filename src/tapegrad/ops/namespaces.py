@@ -39,13 +39,14 @@ PLACES = {
     "between_singular_vectors": "linalg.vector_gaps", "cat": "ops.joining", "column": "linalg.determinants",
     "diagonal_matrix": "linalg.matrices", "eye_times": "ops.vectors", "factored_cotangent": "linalg.triangular_factors",
     "gate_cotangent": "ops.activations", "getitem": "ops.indexing", "identity_beside": "linalg.matrices",
-    "limited_differences": "ops.residuals", "matmul": "ops.products", "mean": "ops.reductions", "mirrored": "linalg.matrices",
-    "mT": "ops.transposing", "off_diagonal": "linalg.matrices", "outer": "ops.products", "part_of": "ops.overwriting",
-    "pieces": "recording.strided_maps", "put_along": "ops.selecting", "put_at": "ops.flat_places", "reshape": "ops.shaping",
-    "reshape_copy": "recording.strided_maps", "restore": "ops.reductions", "shared_evenly": "ops.extremes",
-    "shared_magnitudes": "ops.norms", "shares_back": "ops.normalisation", "solve_cotangent": "linalg.solving",
-    "sum": "ops.reductions", "sum_to": "recording.strided_maps", "take_at": "ops.flat_places", "take_last": "ops.flat_places",
-    "tall": "ops.products", "times": "ops.arithmetic", "triangle": "linalg.matrices", "triangular_cotangent": "linalg.solving",
+    "limited_differences": "ops.residuals", "matmul": "ops.products", "matrix_cotangent": "linalg.matrix_cotangents",
+    "mean": "ops.reductions", "mirrored": "linalg.matrices", "mT": "ops.transposing", "off_diagonal": "linalg.matrices",
+    "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps", "put_along": "ops.selecting",
+    "put_at": "ops.flat_places", "reshape": "ops.shaping", "reshape_copy": "recording.strided_maps", "restore": "ops.reductions",
+    "shared_evenly": "ops.extremes", "shared_magnitudes": "ops.norms", "shares_back": "ops.normalisation",
+    "solve_cotangent": "linalg.solving", "sum": "ops.reductions", "sum_to": "recording.strided_maps",
+    "take_at": "ops.flat_places", "take_last": "ops.flat_places", "tall": "ops.products", "times": "ops.arithmetic",
+    "triangle": "linalg.matrices", "triangle_cotangent": "linalg.matrix_cotangents", "triangular_cotangent": "linalg.solving",
     "unsqueeze": "ops.shaping", "weighted_differences": "linalg.row_distances", "where": "ops.elementwise",
     "without_part": "ops.overwriting",
 }  # fmt: skip
@@ -289,6 +290,23 @@ class _Plain(_Tensors):
         result = np.empty_like(data)
         ARRAY_KERNELS.copy_triangles(id(result), id(data), *data.shape[-2:], int(strict) if upper else -int(strict), int(upper))
         return make(result, 0)
+
+    @staticmethod
+    def matrix_cotangent(b_bar: Tensor, x: Tensor, left: bool = True) -> Tensor:
+        if b_bar._data.size > SMALL:
+            found = look_up("linalg.matrix_cotangents:large_cotangent")(b_bar._data, x._data, left)
+            if found is not None:
+                return make(found, 0)
+        return -PLAIN.matmul(b_bar, PLAIN.mT(x)) if left else -PLAIN.matmul(PLAIN.mT(x), b_bar)
+
+    @staticmethod
+    def triangle_cotangent(b_bar: Tensor, x: Tensor, upper: bool, left: bool, unit: bool) -> Tensor:
+        if b_bar._data.size > SMALL:
+            diagonal = int(unit) if upper else -int(unit)
+            found = look_up("linalg.matrix_cotangents:large_cotangent")(b_bar._data, x._data, left, upper, diagonal)
+            if found is not None:
+                return make(found, 0)
+        return PLAIN.triangle(-PLAIN.matmul(b_bar, PLAIN.mT(x)) if left else -PLAIN.matmul(PLAIN.mT(x), b_bar), upper, unit)
 
     @staticmethod
     def triangular_cotangent(A: Tensor, B: Tensor, upper: bool, left: bool = True, unit: bool = False) -> Tensor:

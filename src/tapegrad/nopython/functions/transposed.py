@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tapegrad.linalg.matrices import mirrored
+from tapegrad.linalg.matrix_cotangents import matrix_cotangent
 from tapegrad.linalg.vector_gaps import between_eigenvectors, between_singular_vectors
 
 __all__ = ["Symbol", "Tangents", "is_taken_away", "tangents"]
@@ -85,6 +86,10 @@ class _Symbols:
     @staticmethod
     def mirrored(x: Symbol) -> Any:
         return mirrored(x, ON)  # type: ignore[arg-type]
+
+    @staticmethod
+    def matrix_cotangent(b_bar: Any, x: Any, left: bool = True) -> Any:
+        return matrix_cotangent(b_bar, x, left, ON)
 
     @staticmethod
     def solve_cotangent(A: Symbol, B: Symbol, vector: bool, left: bool) -> Symbol:
