@@ -14,6 +14,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.linalg import lapack
+from tapegrad.linalg.eliminated_cofactors import eliminated_cofactors, unit_scales
 from tapegrad.linalg.kept_factors import Factors, determinants, inverses
 from tapegrad.linalg.matrices import Array, decompose, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
@@ -30,7 +31,7 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 
-__all__ = ["LARGEST_CONDITION", "SlogDet", "det", "logdet", "slogdet", "unit_scales"]
+__all__ = ["LARGEST_CONDITION", "SlogDet", "det", "logdet", "slogdet"]
 
 
 class SlogDet(NamedTuple):
@@ -73,7 +74,8 @@ def det(A: Tensor) -> Tensor:
     found = _factored(A, data, False)
     if found is None:
         return apply(_DET, (A,), _determinant((data,)))
-    return apply(_DET, (A,), found[1], None, _kept(found[2]))
+    _, values, factors, _ = found
+    return apply(_DET, (A,), values, None, _kept(factors))
 
 
 def _factored(A: Tensor, data: Array, with_signs: bool) -> Any:
@@ -81,8 +83,8 @@ def _factored(A: Tensor, data: Array, with_signs: bool) -> Any:
     return determinants(data, with_signs) if A._row and is_recording() and not TAPE.tracers else None
 
 
-def _kept(factors: Factors | None) -> tuple[Tensor, ...]:
-    return () if factors is None else tuple([make(part, 0) for part in factors])
+def _kept(factors: Factors) -> tuple[Tensor, ...]:
+    return tuple([make(part, 0) for part in factors])
 
 
 def _inverse_by(extra: Sequence[Tensor], data: Array) -> Array | None:
@@ -90,7 +92,7 @@ def _inverse_by(extra: Sequence[Tensor], data: Array) -> Array | None:
     if extra:
         return inverses((array_of(extra[0]), array_of(extra[1])), data.shape)
     found = determinants(data, False)
-    return None if found is None or found[2] is None else inverses(found[2], data.shape)
+    return None if found is None else inverses(found[2], data.shape)
 
 
 def _determinant(arrays: Sequence[Array], attrs: Any = None, *extra: Array) -> Any:
@@ -107,22 +109,29 @@ _DET = Structural("LinalgDetBackward0", ((0, "z"),), _det_vjp, forward=_determin
 
 def cofactors(A: Tensor, value: Tensor, factors: Sequence[Tensor] = (), on: Any = TENSORS) -> Tensor:
     """The gradient of the determinant, whose value is given: ``det(A) * inv(A).T`` where that exists."""
-    data = array_of(A)
-    if factors and data.flags.c_contiguous:  # of float64
-        known, values = inverses((array_of(factors[0]), array_of(factors[1])), data.shape), array_of(value)
-        turned = known.swapaxes(-1, -2)
-        if ARRAY_KERNELS.are_well_conditioned(id(data), id(turned), id(values), LARGEST_CONDITION[8], sys.float_info.min):
-            found: Tensor = on.column(value) * on.mT(inverse_row(A, known))
-            return found
+    data, is_checked, inverse = array_of(A), False, None
+    known: Factors | None = (array_of(factors[0]), array_of(factors[1])) if factors else None
+    if known is not None and data.flags.c_contiguous:  # of float64
+        is_checked, inverse = data.ndim == 2, inverses(known, data.shape)
+        if inverse is not None:
+            turned, values = inverse.swapaxes(-1, -2), array_of(value)
+            if ARRAY_KERNELS.are_well_conditioned(id(data), id(turned), id(values), LARGEST_CONDITION[8], sys.float_info.min):
+                found: Tensor = on.column(value) * on.mT(inverse_row(A, inverse))
+                return found
     if not np.isfinite(data).all():
-        return A * np.nan
-    regular, inverse = _are_well_conditioned(data, _inverse_by(factors, data))
-    regular = regular & _has_all_digits(array_of(value))
-    if regular.all():
-        assert inverse is not None
-        return column(value) * mT(inverse_row(A, inverse))
-    if data.ndim > 2:
-        return _one_by_one(A, value, np.ravel(regular))
+        return A * np.nan if data.ndim == 2 else _one_by_one(A, value, factors, np.zeros(array_of(value).size, bool))
+    if not is_checked:
+        regular, inverse = _are_well_conditioned(data, _inverse_by(factors, data))
+        regular = regular & _has_all_digits(array_of(value))
+        if regular.all():
+            assert inverse is not None
+            return column(value) * mT(inverse_row(A, inverse))
+        if data.ndim > 2:
+            return _one_by_one(A, value, factors, np.ravel(regular))
+    with quiet():
+        eliminated = eliminated_cofactors(data, known, inverse)
+    if eliminated is not None and not A.requires_grad:
+        return wrap(eliminated)
     rows, columns = unit_scales(data)
     scale = rows[..., :, None] + columns[..., None, :]
     scaled = np.ldexp(data, scale)
@@ -135,7 +144,15 @@ def cofactors(A: Tensor, value: Tensor, factors: Sequence[Tensor] = (), on: Any 
         return smooth + (exact - smooth).detach()
     back = scale - (rows.sum(-1) + columns.sum(-1))[..., None, None]
     constants = [wrap(np.ldexp(np.ones((), data.dtype), exponents)) for exponents in (scale, back)]
-    return _cofactors_of_singular(A * constants[0], scaled) * constants[1]
+    smooth = _cofactors_of_singular(A * constants[0], scaled) * constants[1]
+    return smooth if eliminated is None else _corrected(smooth, eliminated)
+
+
+def _corrected(smooth: Tensor, values: Array) -> Tensor:
+    """What has the right derivatives, with values that are right to the last digits."""
+    with quiet():
+        missing = values - array_of(smooth)
+    return smooth + wrap(np.where(np.isfinite(missing), missing, 0.0).astype(values.dtype, copy=False))
 
 
 def _has_all_digits(values: Array) -> Array:
@@ -144,23 +161,15 @@ def _has_all_digits(values: Array) -> Array:
     return (magnitudes >= np.finfo(magnitudes.dtype).tiny) & (magnitudes < np.inf)
 
 
-def unit_scales(data: Array) -> tuple[Array, Array]:
-    """Powers of two for rows and columns that make the largest magnitude of each about one.
-
-    Rows and columns in different units are no reason to call a matrix nearly singular.
-    """
-    rows = -np.frexp(np.abs(data).max(-1, initial=0.0))[1]
-    columns = -np.frexp(np.abs(np.ldexp(data, rows[..., :, None])).max(-2, initial=0.0))[1]
-    return rows, columns
-
-
-def _one_by_one(A: Tensor, value: Tensor, regular: Array) -> Tensor:
+def _one_by_one(A: Tensor, value: Tensor, factors: Sequence[Tensor], regular: Array) -> Tensor:
     """Cofactors of a batch: the well-conditioned matrices together, each of the others alone."""
     shape = array_of(A).shape
     matrices, values = reshape(A, (-1, *shape[-2:])), reshape(value, (-1,))
     together, alone = np.flatnonzero(regular), np.flatnonzero(~regular)
     parts = [cofactors(matrices[wrap(together)], values[wrap(together)])]
-    parts += [unsqueeze(cofactors(matrices[k], values[k]), 0) for k in alone.tolist()]
+    for k in alone.tolist():
+        own = _kept((array_of(factors[0])[k : k + 1], array_of(factors[1])[k : k + 1])) if factors else ()
+        parts.append(unsqueeze(cofactors(matrices[k], values[k], own), 0))
     order = np.argsort(np.concatenate([together, alone]))
     return reshape(cat(parts)[wrap(order)], shape)
 
@@ -297,8 +306,8 @@ def slogdet(A: Tensor) -> SlogDet:
     found = _factored(A, data, True)
     if found is None:
         return SlogDet(*joint_outputs(_SLOGDET, A, _sign_and_logarithm(data)))
-    signs, logarithms, factors = found
-    return SlogDet(*joint_outputs(_SLOGDET, A, (signs, logarithms), extra=_kept(factors)))
+    signs, logarithms, factors, regular = found
+    return SlogDet(*joint_outputs(_SLOGDET, A, (signs, logarithms), extra=_kept(factors) if regular else ()))
 
 
 def _sign_and_logarithm(data: Array, options: Any = None, shapes: Any = None) -> tuple[Array, Array]:

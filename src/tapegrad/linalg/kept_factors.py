@@ -14,6 +14,7 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 __all__ = [
     "Factors",
     "determinants",
+    "exchanges",
     "factored_solution",
     "integers",
     "inverses",
@@ -70,8 +71,8 @@ def _along(b: Array, batch: tuple[int, ...], own: int) -> Array | None:
     return np.broadcast_to(b, whole) if np.broadcast_shapes(b.shape, whole) == whole else None
 
 
-def determinants(a: Array, with_signs: bool) -> tuple[Array | None, Array, Factors | None] | None:
-    """Signs and logarithms of determinants, or no signs and the determinants, with NumPy's bits; and factors if all are regular.
+def determinants(a: Array, with_signs: bool) -> tuple[Array | None, Array, Factors, bool] | None:
+    """Signs and logarithms of determinants, or no signs and the determinants, with NumPy's bits; factors; and if all are regular.
 
     None where this NumPy has no LAPACK under a known name, and for what is not float64.
     """
@@ -85,15 +86,21 @@ def determinants(a: Array, with_signs: bool) -> tuple[Array | None, Array, Facto
     signs_at, wide = 0 if signs is None else id(signs), int(integers() == np.int64)
     given = getrf, signs_at, id(values), id(lu), id(pivots), id(matrices), id(words), wide
     regular = ARRAY_KERNELS.factored_determinants(*given)
-    return signs, values, (lu, pivots) if regular else None
+    return signs, values, (lu, pivots), bool(regular)
 
 
-def inverses(factors: Factors, shape: tuple[int, ...]) -> Array:
-    """The inverses of matrices of a shape that were factored."""
+def inverses(factors: Factors, shape: tuple[int, ...]) -> Array | None:
+    """The inverses of matrices of a shape that were factored; None if one is singular."""
     lu, pivots = factors
     found, room, words = lu.copy(), np.empty(BLOCK_OF_COLUMNS * lu.shape[-1]), np.empty(4, np.int64)
-    ARRAY_KERNELS.invert_factored(address_of("dgetri"), id(found), id(pivots), id(room), room.size, id(words))
+    if not ARRAY_KERNELS.invert_factored(address_of("dgetri"), id(found), id(pivots), id(room), room.size, id(words)):
+        return None
     return found.reshape(shape).swapaxes(-1, -2)
+
+
+def exchanges(pivots: Array, n: int) -> int:
+    """How many rows of a matrix were exchanged with another one."""
+    return int(np.count_nonzero(pivots.reshape(-1).view(integers())[:n] != np.arange(1, n + 1)))
 
 
 @functools.cache

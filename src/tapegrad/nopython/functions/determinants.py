@@ -18,7 +18,8 @@ from numba.core import cgutils, types
 from numba.core.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from tapegrad.linalg.determinants import LARGEST_CONDITION, unit_scales
+from tapegrad.linalg.determinants import LARGEST_CONDITION
+from tapegrad.linalg.eliminated_cofactors import unit_scales
 from tapegrad.nopython.numba_interface.linking import overload, part
 from tapegrad.nopython.tape.array_rows import combined, with_rows
 from tapegrad.nopython.tape.matrix_rows import product_row, product_rows
