@@ -249,9 +249,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
 def _least_squares(A: Tensor, B: Tensor, tolerance: _Tolerance, regular: bool) -> tuple[Tensor, Array, Array]:
     a, b = array_of(A), array_of(B)
     tracked = bool(A._row or B._row)
-    found = _by_triangle(a, b, tracked) if regular else None
+    found = _by_triangle(a, b) if regular else None
     if found is not None:
-        solution, inverse = found
+        solution, *inverse = found
         rank, values = np.full(a.shape[:-2], min(a.shape[-2:]), np.int64), np.zeros(0, a.dtype)
     else:
         U, values, Vh = _spectrum(a, False)
@@ -259,23 +259,34 @@ def _least_squares(A: Tensor, B: Tensor, tolerance: _Tolerance, regular: bool) -
         turned = U.swapaxes(-1, -2)
         solution, *inverse = _inverted(values, cutoff, Vh, np.matmul(turned, b), *((turned,) if tracked else ()))
         rank = np.asarray((cutoff < values).sum(-1), np.int64)
-    kept = tuple([make(matrix, 0) for matrix in inverse])
+    kept = tuple([make(matrix, 0) for matrix in inverse]) if tracked else ()
     return apply(_LSTSQ, (A, B), solution, tolerance, kept), rank, values
 
 
-def _by_triangle(a: Array, b: Array, tracked: bool) -> tuple[Array, list[Array]] | None:
-    """The solution, and if `tracked` the pseudo-inverse, of matrices of full rank; None where a factor says that one is not."""
+def _by_triangle(a: Array, b: Array) -> tuple[Array, Array, Array] | None:
+    """The solution and the factors of matrices of full rank, or of their transposes if these are tall.
+
+    None where a factor says that one is not.
+    """
     tall = a.shape[-2] >= a.shape[-1]
     Q, R = decompose(np.linalg.qr, "linalg.lstsq: The algorithm failed.", a if tall else a.swapaxes(-1, -2))
     sizes = np.abs(R.diagonal(0, -2, -1))
     with quiet():
         if not a.size or not (sizes.min(-1) > np.finfo(a.dtype).eps * max(a.shape[-2:]) * sizes.max(-1)).all():
             return None
-        Qt, Rt = Q.swapaxes(-1, -2), R.swapaxes(-1, -2)
         if tall:
-            return substituted(R, np.matmul(Qt, b), True), [substituted(R, Qt, True)] if tracked else []
-        inverse = [substituted(R, Q.swapaxes(-1, -2), True).swapaxes(-1, -2)] if tracked else []
-        return np.matmul(Q, substituted(Rt, b, False)), inverse
+            return substituted(R, np.matmul(Q.swapaxes(-1, -2), b), True), Q, R
+        return np.matmul(Q, substituted(R.swapaxes(-1, -2), b, False)), Q, R
+
+
+def _pseudo_inverse(A: Tensor, kept: Sequence[Tensor]) -> Tensor:
+    """The pseudo-inverse, or what the factors say that it is: where only residuals are differentiated, nobody asks."""
+    if len(kept) == 1:
+        return kept[0]
+    Q, R = (array_of(part) for part in kept)
+    with quiet():
+        found = substituted(R, Q.swapaxes(-1, -2), True)
+    return wrap(found if Q.shape[-2] == array_of(A).shape[-2] else found.swapaxes(-1, -2))
 
 
 def _lstsq_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -283,7 +294,7 @@ def _lstsq_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     A, B = ctx.inputs
     x = ctx.result
-    P = _pinv(A, False, ctx.attrs) if A._row and is_recording() else ctx.extra[0]
+    P = _pinv(A, False, ctx.attrs) if A._row and is_recording() else _pseudo_inverse(A, ctx.extra)
     b_bar = on.matmul(on.mT(P), g)
     if not ctx.needs[0]:
         return None, b_bar
