@@ -143,7 +143,8 @@ def cofactors(A: Tensor, value: Tensor, factors: Sequence[Tensor] = (), on: Any 
         smooth = _cofactors_of_singular(A, data)
         return smooth + (exact - smooth).detach()
     back = scale - (rows.sum(-1) + columns.sum(-1))[..., None, None]
-    constants = [wrap(np.ldexp(np.ones((), data.dtype), exponents)) for exponents in (scale, back)]
+    with quiet():
+        constants = [wrap(np.ldexp(np.ones((), data.dtype), exponents)) for exponents in (scale, back)]
     smooth = _cofactors_of_singular(A * constants[0], scaled) * constants[1]
     return smooth if eliminated is None else _corrected(smooth, eliminated)
 
