@@ -17,8 +17,8 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 __all__ = [
-    "VECTOR_BYTES", "VECTOR_LENGTH", "all_between", "guarded_products", "larger_of", "magnitudes", "signs_of", "square_roots",
-    "vector_at", "vector_of", "write_vector",
+    "VECTOR_BYTES", "VECTOR_LENGTH", "all_between", "guarded_products", "larger_of", "larger_or_none", "magnitudes", "signs_of",
+    "square_roots", "vector_at", "vector_of", "write_vector",
 ]  # fmt: skip
 
 VECTOR_LENGTH = 8
@@ -128,6 +128,11 @@ def _larger(builder: Any, x: Any, y: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", y, x), y, x)
 
 
+def _larger_or_none(builder: Any, x: Any, y: Any) -> Any:
+    taken = builder.or_(builder.fcmp_ordered(">", y, x), builder.fcmp_unordered("!=", y, y))
+    return builder.select(taken, y, x)
+
+
 def _between(builder: Any, x: Any, low: Any, high: Any) -> Any:
     low, high = _stretched(builder, low), _stretched(builder, high)
     inside = builder.and_(builder.fcmp_ordered(">=", x, low), builder.fcmp_ordered("<=", x, high))
@@ -153,4 +158,5 @@ square_roots = _function(_by_name("llvm.sqrt"), VECTOR)
 signs_of = _function(_signs, VECTOR)  # 1, -1, or what is neither positive nor negative itself
 guarded_products = _function(_guarded, VECTOR, VECTOR)  # zero if either factor is, also beside numbers that are not finite
 larger_of = _function(_larger, VECTOR, VECTOR)  # the first one if they cannot be compared
+larger_or_none = _function(_larger_or_none, VECTOR, VECTOR)  # nan if either is
 all_between = _function(_between, VECTOR, types.float64, types.float64, result=types.boolean)  # with the ends

@@ -13,7 +13,7 @@ LANES_OF_SUMS = 8
 WEIGHTS_AT_ONCE = 256  # rows of eight, which stay in the nearest cache
 COORDINATES_AT_ONCE = 4  # whose sums are in registers
 MAGNITUDES, SQUARES, SCALED_SQUARES = 1, 2, 3  # the scaled ones are of differences that would overflow or vanish
-SMALLEST_NORMAL, LARGEST = 2.2250738585072014e-308, 1.7976931348623157e308
+SMALLEST_NORMAL, LARGEST_NUMBER = 2.2250738585072014e-308, 1.7976931348623157e308
 
 
 @inline
@@ -95,7 +95,7 @@ def scales_of(x, y, d, room):
         largest = larger_of(largest, magnitudes(vector_of(load_f64(x + 8 * k)) - vector_at(y + k * VECTOR_BYTES)))
     write_vector(room, largest)
     for j in range(VECTOR_LENGTH):
-        out[j] = out[j] if out[j] > 0.0 and out[j] <= LARGEST else 1.0
+        out[j] = out[j] if out[j] > 0.0 and out[j] <= LARGEST_NUMBER else 1.0
     return vector_at(room)
 
 
@@ -105,14 +105,14 @@ def put_norms(out, sums, scale, room, skipped, count, terms):
     norms = sums if terms == MAGNITUDES else square_roots(sums) if terms == SQUARES else square_roots(sums) * scale
     if skipped == 0 and count == VECTOR_LENGTH:
         write_vector(out, norms)
-        return terms != SQUARES or all_between(sums, SMALLEST_NORMAL, LARGEST)
+        return terms != SQUARES or all_between(sums, SMALLEST_NORMAL, LARGEST_NUMBER)
     write_vector(room, norms)
     write_vector(room + VECTOR_BYTES, sums)
     fine = True
     for j in range(skipped, count):
         store_f64(out + 8 * (j - skipped), load_f64(room + 8 * j))
         total = load_f64(room + VECTOR_BYTES + 8 * j)
-        fine &= terms != SQUARES or (total >= SMALLEST_NORMAL and total <= LARGEST)
+        fine &= terms != SQUARES or (total >= SMALLEST_NORMAL and total <= LARGEST_NUMBER)
     return fine
 
 
@@ -161,7 +161,7 @@ def distances_of_pairs(pz, px, py, pplan, pscratch, terms, triangle):
 
 
 @inline
-def is_small(address, count):
+def is_far_from_infinity(address, count):
     """Whether so many vectors are of finite numbers, so small that products are finite, too."""
     size = vector_of(0.0)
     for k in range(count):
@@ -234,7 +234,7 @@ def weigh_differences(pz, pweights, px, pq, pscratch, with_signs):
     some = z + width * VECTOR_BYTES
     fours = some + WEIGHTS_AT_ONCE * VECTOR_BYTES
     in_fours(fours, array_data(pq), n, d, width)
-    are_small = is_small(fours, n * width // VECTOR_LENGTH)
+    are_small = is_far_from_infinity(fours, n * width // VECTOR_LENGTH)
     for k in range(n * width // VECTOR_LENGTH * VECTOR_LENGTH, n * width):
         are_small &= abs(load_f64(fours + 8 * k)) < 1e149
     for start in range(0, m, VECTOR_LENGTH):
@@ -242,12 +242,12 @@ def weigh_differences(pz, pweights, px, pq, pscratch, with_signs):
         side_by_side(x, array_data(px) + start * d * 8, count, d, width)
         for k in range(width):
             write_vector(z + k * VECTOR_BYTES, vector_of(0.0))
-        are_finite = are_small and is_small(x, width)
+        are_finite = are_small and is_far_from_infinity(x, width)
         for first in range(0, n, WEIGHTS_AT_ONCE):
             rows = min(WEIGHTS_AT_ONCE, n - first)
             w = array_data(pweights) + first * strides[0] + start * strides[1]
             weights_side_by_side(some, w, rows, count, strides[0], strides[1])
-            plain = are_finite and is_small(some, rows)
+            plain = are_finite and is_far_from_infinity(some, rows)
             for k in range(0, width, COORDINATES_AT_ONCE):
                 at, to, own = fours + 8 * (k * n + first * COORDINATES_AT_ONCE), z + k * VECTOR_BYTES, x + k * VECTOR_BYTES
                 if not plain:
