@@ -229,7 +229,7 @@ def find_largest(loops, x, top, count, inner, part, together):
 def of_runs_apart(loops, x, z, room, count, inner, part, logarithm):
     """Neighbouring runs whose elements are `inner` apart; rows of them that are neighbours go through all loops together."""
     step, top, total, many = 8 * inner, room + 8 * NEAR, room + 8 * (NEAR + part), room + 8 * (NEAR + 2 * part)
-    together = max(1, NEAR // part) if part == inner else 1
+    together = max(1, min(count, NEAR // part)) if part == inner else 1
     set_all(f64(total, part), part, 0.0)
     find_largest(loops, x, top, count, inner, part, together)
     tops = f64(repeat(many, top, part, together), together * part)
@@ -315,7 +315,7 @@ def short_runs_back(loops, g, g_step, z, out, room, runs, count):
 def runs_apart_back(loops, g, g_step, z, out, room, count, inner, part, logarithm):
     """The cotangents of neighbouring runs whose elements are `inner` apart."""
     step, total, many = 8 * inner, room + 8 * NEAR, room + 8 * (NEAR + part)
-    together = max(1, NEAR // part) if part == inner else 1
+    together = max(1, min(count, NEAR // part)) if part == inner else 1
     kept, s = f64(room, together * part), f64(total, part)
     set_all(s, part, 0.0)
     if logarithm and g_step:
