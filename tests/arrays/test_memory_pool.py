@@ -41,6 +41,32 @@ def test_pages_beyond_what_is_kept_are_there_without_a_fault() -> None:
     assert faults_of_filling(large_empty((BEYOND,), FLOAT64)) < fresh / 10
 
 
+@pytest.mark.skipif(not hasattr(mmap, "MADV_FREE"), reason="the system cannot take pages back later")
+def test_blocks_that_idle_longest_are_lent_to_the_system_first() -> None:
+    release_buffers()
+    used, others = 1 << 20, range(2 << 20, 40 << 20, 2 << 20)
+    for count in others:
+        large_empty((count // 8 + 1000,), FLOAT64)
+        large_empty((used // 8,), FLOAT64)
+    lent = {size for size, blocks in memory_pool._lent.items() if blocks}
+    assert lent
+    assert max(lent) < min(size for size, blocks in memory_pool._idle.items() if blocks and size != used)
+    assert used not in lent
+    release_buffers()
+
+
+def test_a_block_that_was_lent_is_used_again() -> None:
+    release_buffers()
+    first = large_empty((1 << 17,), FLOAT64)
+    place = address(first)
+    del first
+    others = [large_empty(((1 << 20) + 1000 * k,), FLOAT64) for k in range(20)]
+    del others
+    assert memory_pool._lent[1 << 20]
+    assert address(large_empty((1 << 17,), FLOAT64)) == place
+    release_buffers()
+
+
 def test_a_new_size_takes_the_room_of_idle_blocks_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     release_buffers()
     monkeypatch.setattr(memory_pool, "_limit", 3 << 20)

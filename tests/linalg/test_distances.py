@@ -62,6 +62,29 @@ def test_slopes_of_distances_are_those_of_norms(p: float) -> None:
 
 
 @each("p", [1.0, 2.0])
+@each("sizes", [(600, 13, 5), (13, 600, 6), (3, 8, 140), (1, 9, 1)])
+def test_slopes_of_distances_are_sums_over_pairs(sizes: Any, p: float) -> None:
+    (n, m, d), weights = sizes, RNG.normal(size=sizes[:2])
+    x, y = (tg.tensor(points(count, d), requires_grad=True) for count in (n, m))
+    found = tg.autograd.grad(tg.cdist(x, y, p), [x, y], tg.tensor(weights))
+    away = numbers(x)[:, None] - numbers(y)
+    slopes = np.sign(away) if p == 1.0 else away / np.sqrt((away * away).sum(-1))[..., None]
+    shares = weights[..., None] * slopes
+    for one, expected in zip(found, (shares.sum(1), -shares.sum(0)), strict=True):
+        np.testing.assert_allclose(numbers(one), expected, rtol=0, atol=1e-12)
+
+
+@each("p", [1.0, 2.0])
+def test_weights_of_zero_hide_rows_that_are_not_finite(p: float) -> None:
+    x, y = points(300, 3), points(11, 3)
+    x[290], weights = INF, np.ones((300, 11))
+    weights[290] = 0.0
+    found = tg.autograd.grad(tg.cdist(a := tg.tensor(x), b := tg.tensor(y, requires_grad=True), p), b, tg.tensor(weights))
+    without = tg.autograd.grad(tg.cdist(a[:290], b, p).sum() + tg.cdist(a[291:], b, p).sum(), b)
+    np.testing.assert_allclose(numbers(found[0]), numbers(without[0]), rtol=0, atol=1e-12)
+
+
+@each("p", [1.0, 2.0])
 def test_rows_without_a_distance_and_cotangents_of_zero_have_slope_zero(p: float) -> None:
     x = tg.tensor([[1.0, 2.0], [INF, 4.0]], requires_grad=True)
     distances = tg.cdist(x, tg.tensor([[1.0, 2.0]]), p)

@@ -307,6 +307,17 @@ def test_cotangents_of_long_log_softmax_are_those_of_its_definition() -> None:
     assert_same_bits(x.grad.numpy(), g - np.exp(z.detach().numpy()) * np.add.reduce(g, 1, keepdims=True))
 
 
+@pytest.mark.parametrize("shape", [(300, 9), (2, 1030), (9, 300), (3, 50, 20), (2, 40, 300)], ids=str)
+def test_cotangents_of_log_softmax_are_those_of_its_definition_along_each_axis(shape: tuple[int, ...]) -> None:
+    a, g = sample(shape), sample(shape)
+    for axis in range(a.ndim):
+        x = tg.tensor(a, requires_grad=True)
+        z = tg.log_softmax(x, axis)
+        (found,) = tg.autograd.grad(z, [x], tg.tensor(g))
+        expected = g - np.exp(z.detach().numpy()) * np.add.reduce(g, axis, keepdims=True)
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
 @pytest.mark.parametrize("shape", [(40, 60), (60, 40), (3, 50, 20), (900, 1, 4)], ids=str)
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize("count", [1, 3])
@@ -328,7 +339,7 @@ def test_outer_products_in_batches_are_those_of_the_blas() -> None:
     assert_same_bits(found, np.matmul(a, b))
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("ignored", [-100, 2])
 def test_smoothed_losses_have_the_bits_of_their_factors(reduction: str, ignored: int) -> None:
     a, targets = sample((70, 90)), RNG.integers(0, 5, 70)
@@ -339,7 +350,26 @@ def test_smoothed_losses_have_the_bits_of_their_factors(reduction: str, ignored:
         factors /= float(kept.sum())
     x = tg.tensor(a, requires_grad=True)
     loss = tg.nn.functional.cross_entropy(x, tg.tensor(targets), ignore_index=ignored, reduction=reduction, label_smoothing=0.2)
-    assert loss.item() == np.add.reduce(logs * factors, (0, 1))
+    expected = np.add.reduce(logs * factors, 1 if reduction == "none" else (0, 1))
+    assert_same_bits(loss.detach().numpy(), np.asarray(expected))
+    weights = np.linspace(-1.0, 1.0, 70) if reduction == "none" else np.array(0.7)
+    (found,) = tg.autograd.grad(loss, [x], tg.tensor(weights))
+    g = weights[..., None] * factors
+    np.testing.assert_allclose(found.numpy(), g - np.exp(logs) * g.sum(1, keepdims=True), rtol=0, atol=1e-15)
+
+
+def test_smoothed_losses_of_large_images_are_those_of_their_parts() -> None:
+    a, targets = sample((2, 60, 9, 5)), RNG.integers(0, 60, (2, 9, 5))
+    x = tg.tensor(a, requires_grad=True)
+    losses = tg.nn.functional.cross_entropy(x, tg.tensor(targets), ignore_index=3, reduction="none", label_smoothing=0.3)
+    (found,) = tg.autograd.grad(losses, [x], tg.tensor(np.ones((2, 9, 5))))
+    for k in range(5):
+        part = tg.tensor(np.ascontiguousarray(a[..., k]), requires_grad=True)
+        own = tg.tensor(np.ascontiguousarray(targets[..., k]))
+        alone = tg.nn.functional.cross_entropy(part, own, ignore_index=3, reduction="none", label_smoothing=0.3)
+        np.testing.assert_allclose(losses[..., k].detach().numpy(), alone.detach().numpy(), rtol=1e-14)
+        (expected,) = tg.autograd.grad(alone, [part], tg.tensor(np.ones((2, 9))))
+        np.testing.assert_allclose(found[..., k].numpy(), expected.numpy(), rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("size", [1 << 15, (1 << 15) + 1, 40_961, 70_000])

@@ -111,6 +111,7 @@ COMPILING = {
     "compilation.engine_compiler",
     "compilation.memory_types",
     "compilation.notice",
+    "compilation.vector_types",
     "kernels.generated_text",
     "kernels.kernel_files",
     "kernels.second_partials",

@@ -2,7 +2,8 @@
 
 A fresh 800 kB array costs 200 page faults when it is first written, more than the addition that fills it. A training step needs
 the same sizes again and again, so blocks are kept, up to a limit, when the arrays on them die. Most of them are kept with the
-system's leave to take their pages back when it is short of memory (``MADV_FREE``), which costs nothing until it happens.
+system's leave to take their pages back when it is short of memory (``MADV_FREE``): those whose size was not asked for lately, since
+the call takes as long as a pass over the block.
 
 Temporaries are NumPy's own arrays, and NumPy's memory is the C library's. See `warm_allocator`.
 """
@@ -33,8 +34,10 @@ _PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if h
 _LARGE_PAGES: int | None = getattr(mmap, "MADV_HUGEPAGE", None)
 _MAY_BE_TAKEN: int | None = getattr(mmap, "MADV_FREE", None)
 
-_idle: dict[int, list[Any]] = {}
-_idle_bytes = 0
+_idle: dict[int, list[Any]] = {}  # blocks of each size; sizes in the order in which a block of them died last
+_lent: dict[int, list[Any]] = {}  # those whose pages the system may take
+_idle_bytes = 0  # of both
+_own_bytes = 0  # of the first ones
 
 
 def memory_of_machine() -> int:
@@ -57,18 +60,54 @@ _limit = _limit_of_idle_bytes()
 class _Block(np.ndarray):
     """The memory under one result; when the last array on it dies, it waits for the next result of its size."""
 
-    def __del__(self, idle: Any = _idle, mmap: Any = mmap) -> None:
-        global _idle_bytes
+    def __del__(self, mmap: Any = mmap) -> None:
         memory: Any = self.base
-        size = self.nbytes
-        if type(memory) is mmap.mmap and _idle_bytes + size <= _limit:
-            if _idle_bytes + size > KEPT:
-                try:
-                    memory.madvise(_MAY_BE_TAKEN)
-                except OSError:  # an old kernel
-                    return
-            _idle_bytes += size
-            idle.setdefault(size, []).append(memory)
+        if type(memory) is mmap.mmap and _idle_bytes + self.nbytes <= _limit:
+            _keep(memory, self.nbytes)
+
+
+def _keep(memory: Any, size: int) -> None:
+    """Let a block wait for the next result of its size. Other threads, or the collector of cycles, may do so at the same time."""
+    global _idle_bytes, _own_bytes
+    _idle_bytes += size
+    if size > KEPT:
+        _lend(memory, size)
+        return
+    blocks = _idle.pop(size, None) or []
+    blocks.append(memory)
+    waiting = _idle.setdefault(size, blocks)
+    if waiting is not blocks:
+        waiting.extend(blocks)
+    _own_bytes += size
+    while _own_bytes > KEPT:
+        lent = _lend_oldest()  # meanwhile other threads may run
+        _own_bytes -= lent
+
+
+def _lend_oldest() -> int:
+    """Lend a block of the size of which none died for the longest time; its bytes, or all that are counted if there is none."""
+    try:
+        size = next(iter(_idle))
+    except (StopIteration, RuntimeError):  # another thread changes sizes at this moment: those that are counted are few
+        return _own_bytes
+    try:
+        memory = _idle[size].pop(0)
+    except (KeyError, IndexError):
+        _idle.pop(size, None)
+        return 0
+    _lend(memory, size)
+    return size
+
+
+def _lend(memory: Any, size: int) -> None:
+    """Allow the system to take the pages of a block."""
+    global _idle_bytes
+    try:
+        memory.madvise(_MAY_BE_TAKEN)
+    except OSError:  # an old kernel
+        _idle_bytes -= size
+    else:
+        _lent.setdefault(size, []).append(memory)
 
 
 def large_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -85,16 +124,13 @@ def large_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     MemoryError
         There is not as much memory, also without what is idle.
     """
-    global _idle_bytes
     needed = math.prod(shape) * dtype.itemsize
     if needed < LARGE:
         return np.empty(shape, dtype)
     page = PAGE if needed < HUGE else HUGE_PAGE
     size = -(-needed // page) * page
-    try:
-        memory = _idle[size].pop()
-        _idle_bytes -= size
-    except (KeyError, IndexError):
+    memory = _waiting(size)
+    if memory is None:
         try:
             memory = _fresh(size)
         except (OSError, OverflowError):
@@ -120,13 +156,29 @@ def pooled_copy(array: np.ndarray) -> np.ndarray:
     return made
 
 
+def _waiting(size: int) -> Any:
+    """An idle block of this size; None if there is none."""
+    global _idle_bytes, _own_bytes
+    for blocks, own in ((_idle.get(size), size), (_lent.get(size), 0)):
+        if blocks:
+            with contextlib.suppress(IndexError):  # where another thread took the last one
+                memory = blocks.pop()
+                _idle_bytes -= size
+                _own_bytes -= own
+                return memory
+    return None
+
+
 def _fresh(size: int) -> Any:
     """Memory from the system. Idle blocks of sizes that were asked for longer ago go where they leave no room for this one."""
-    global _idle_bytes
-    for other in list(_idle):
-        if _idle_bytes + size <= _limit:
-            break
-        _idle_bytes -= other * len(_idle.pop(other, ()))
+    global _idle_bytes, _own_bytes
+    for blocks, own in ((_lent, 0), (_idle, 1)):
+        for other in list(blocks):
+            if _idle_bytes + size <= _limit:
+                break
+            gone = other * len(blocks.pop(other, ()))
+            _idle_bytes -= gone
+            _own_bytes -= own * gone
     memory = mmap.mmap(-1, size, **_PRIVATE)
     if size >= HUGE and _LARGE_PAGES is not None:
         memory.madvise(_LARGE_PAGES)
@@ -146,6 +198,7 @@ def warm_allocator() -> None:
 
 def release_buffers() -> None:
     """Give idle memory back to the system."""
-    global _idle_bytes
+    global _idle_bytes, _own_bytes
     _idle.clear()
-    _idle_bytes = 0
+    _lent.clear()
+    _idle_bytes = _own_bytes = 0

@@ -5,6 +5,7 @@ from tapegrad.compilation.memory_types import words_at
 from tapegrad.engine.exponential_shares import SUMS, gather_loop
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import array_data, array_size, array_type_number, f32, f64, i64
+from tapegrad.engine.runs import copy_run
 
 
 @inline
@@ -86,4 +87,63 @@ def spread_to_classes(pout, pfactors, pplaces, g):
     for j in range(n):
         if places[j] >= 0:
             out[places[j]] += 0.0 if (g == 0.0) | (factors[j] == 0.0) else g * factors[j]
+    return 0
+
+
+@inline
+def weigh_run(out, x, classes, inner, every, own, places, first):
+    """Products of neighbouring runs of classes, `inner` apart: with one factor, and with another at the places of the targets."""
+    values, result = f64(x, classes * inner), f64(out, classes * inner)
+    for j in range(classes * inner):
+        result[j] = values[j] * every
+    for j in range(inner):
+        if places[j] >= 0:
+            result[places[j] - first] = values[places[j] - first] * own
+        else:
+            for k in range(classes):
+                result[k * inner + j] = values[k * inner + j] * 0.0
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64)", wide=True)
+def weigh_classes(pout, pz, px, pplaces, pnumbers, classes, inner, ploops):
+    """Products of all elements with factors: one for all, another at the places of targets, zero where a place is -1.
+
+    Where there are results (then `inner` is 1), each run is added up as NumPy does it, and the products are those of one run.
+    Numbers are the factors, and what NumPy's sums begin with.
+    """
+    n, numbers = array_size(pplaces), f64(array_data(pnumbers), 3)
+    every, own, start, step, loops = numbers[0], numbers[1], numbers[2], classes * inner, words_at(ploops)
+    for o in range(n // inner):
+        first = o * step
+        x, places = array_data(px) + 8 * first, i64(array_data(pplaces) + 8 * o * inner, inner)
+        out = array_data(pout) + (0 if pz != 0 else 8 * first)
+        weigh_run(out, x, classes, inner, every, own, places, first)
+        if pz != 0:
+            at = array_data(pz) + 8 * o
+            f64(at, 1)[0] = start
+            gather_loop(loops, SUMS, classes, out, at, 0)
+    return 0
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64,int64)", wide=True)
+def spread_over_classes(pout, pg, pplaces, pnumbers, classes, inner, g_step):
+    """The cotangents of `weigh_classes`, of finite ones of its results, or of one number for all."""
+    n, numbers = array_size(pplaces), f64(array_data(pnumbers), 2)
+    every, own, g = numbers[0], numbers[1], f64(array_data(pg), n if g_step else 1)
+    for o in range(n // inner):
+        first = o * classes * inner
+        places, row = i64(array_data(pplaces) + 8 * o * inner, inner), f64(array_data(pout) + 8 * first, inner)
+        for j in range(inner):
+            row[j] = g[(o * inner + j) * g_step] * (every if places[j] >= 0 else 0.0)
+        if inner == 1:
+            whole, value = f64(array_data(pout) + 8 * first, classes), row[0]
+            for k in range(classes):
+                whole[k] = value
+        else:
+            for k in range(1, classes):
+                copy_run(array_data(pout) + 8 * (first + k * inner), array_data(pout) + 8 * first, inner, 1, 8)
+        out = f64(array_data(pout), n * classes)
+        for j in range(inner):
+            if places[j] >= 0:
+                out[places[j]] = g[(o * inner + j) * g_step] * own
     return 0

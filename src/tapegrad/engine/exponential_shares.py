@@ -6,7 +6,8 @@ with the sums that NumPy's functions of whole arrays have: of neighbours by halv
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.compilation.memory_types import words_at
-from tapegrad.engine.memory import array_data, call_loop, f64
+from tapegrad.compilation.vector_types import *
+from tapegrad.engine.memory import array_data, call_loop, f64, load_f64, store_f64
 from tapegrad.engine.runs import set_all
 
 EXPONENTIALS, LOGARITHMS, SUMS, MAXIMA = 0, 1, 2, 3  # places among the loops that callers give
@@ -136,39 +137,119 @@ def of_neighbours(loops, x, z, room, count, logarithm):
 
 
 @inline
-def add_rows(s, rows, part, kept):
-    """Rows added to sums one after the other."""
+def of_short_runs(loops, x, z, room, runs, count, logarithm):
+    """Neighbouring runs, whose exponentials are taken together, and so are the logarithms of their sums."""
+    top, total = room + 8 * NEAR, room + 8 * (NEAR + runs)
+    most, s, step = f64(top, runs), f64(total, runs), 8 * count
+    given, found = (z, room) if logarithm else (room, z)
+    for r in range(runs):
+        most[r] = MINUS_INFINITY
+        gather_loop(loops, MAXIMA, count, x + r * step, top + 8 * r, 0)
+        less(f64(given + r * step, count), f64(x + r * step, count), count, f64(top + 8 * r, 1), 0)
+    apply_loop(loops, EXPONENTIALS, runs * count, given, found)
+    for r in range(runs):
+        s[r] = -0.0
+        gather_loop(loops, SUMS, count, found + r * step, total + 8 * r, 0)
+        s[r] = 0.0 + s[r]
+    if logarithm:
+        apply_loop(loops, LOGARITHMS, runs, total, top)
+    for r in range(runs):
+        out = f64(z + r * step, count)
+        if logarithm:
+            b = most[r]
+            for j in range(count):
+                out[j] = out[j] - b
+        else:
+            divided(out, count, f64(total + 8 * r, 1), 0)
+
+
+@inline
+def add_rows(s, rows, part, kept, step):
+    """Rows that begin so many elements apart added to sums one after the other, eight sums at once."""
+    whole = part - part % VECTOR_LENGTH
+    for j in range(0, whole, VECTOR_LENGTH):
+        total = vector_at(s + 8 * j)
+        for k in range(rows):
+            total += vector_at(kept + 8 * (k * step + j))
+        write_vector(s + 8 * j, total)
+    for j in range(whole, part):
+        one = load_f64(s + 8 * j)
+        for k in range(rows):
+            one += load_f64(kept + 8 * (k * step + j))
+        store_f64(s + 8 * j, one)
+
+
+@inline
+def repeat(out, values, part, rows):
+    """The same for each of neighbouring rows, for loops that go over all of these; where that is."""
+    if rows == 1:
+        return values
+    own = f64(values, part)
     for k in range(rows):
+        row = f64(out + 8 * k * part, part)
         for j in range(part):
-            s[j] += kept[k * part + j]
+            row[j] = own[j]
+    return out
+
+
+@inline
+def take_larger(most, rows, part, x):
+    """The larger ones of a row and of neighbouring rows; a number that is none stays."""
+    whole = part - part % VECTOR_LENGTH
+    for j in range(0, whole, VECTOR_LENGTH):
+        largest = vector_at(most + 8 * j)
+        for k in range(rows):
+            largest = larger_or_none(largest, vector_at(x + 8 * (k * part + j)))
+        write_vector(most + 8 * j, largest)
+    for j in range(whole, part):
+        one = load_f64(most + 8 * j)
+        for k in range(rows):
+            value = load_f64(x + 8 * (k * part + j))
+            one = value if (value > one) | (value != value) else one
+        store_f64(most + 8 * j, one)
+
+
+@inline
+def find_largest(loops, x, top, count, inner, part, together):
+    """The largest elements of runs, by rows that go together. Which zero NumPy takes, if that is the largest, its own loop says."""
+    most, known = f64(top, part), together > 1
+    set_all(most, part, MINUS_INFINITY)
+    if known:
+        for k in range(0, count, together):
+            take_larger(top, min(together, count - k), part, x + 8 * k * inner)
+        for j in range(part):
+            known &= most[j] != 0.0
+    if not known:
+        set_all(most, part, MINUS_INFINITY)
+        for k in range(count):
+            gather_loop(loops, MAXIMA, part, x + 8 * k * inner, top, 8)
 
 
 @inline
 def of_runs_apart(loops, x, z, room, count, inner, part, logarithm):
-    """Neighbouring runs whose elements are `inner` apart; rows of them that are neighbours go through NumPy's loops together."""
-    step, top, total = 8 * inner, room + 8 * NEAR, room + 8 * (NEAR + part)
-    most, s, together = f64(top, part), f64(total, part), max(1, NEAR // part) if part == inner else 1
-    set_all(most, part, MINUS_INFINITY)
-    set_all(s, part, 0.0)
-    for k in range(count):
-        gather_loop(loops, MAXIMA, part, x + k * step, top, 8)
+    """Neighbouring runs whose elements are `inner` apart; rows of them that are neighbours go through all loops together."""
+    step, top, total, many = 8 * inner, room + 8 * NEAR, room + 8 * (NEAR + part), room + 8 * (NEAR + 2 * part)
+    together = max(1, min(count, NEAR // part)) if part == inner else 1
+    set_all(f64(total, part), part, 0.0)
+    find_largest(loops, x, top, count, inner, part, together)
+    tops = f64(repeat(many, top, part, together), together * part)
     for k in range(0, count, together):
         rows = min(together, count - k)
-        for i in range(rows):
-            differences = z + (k + i) * step if logarithm else room + 8 * i * part
-            less(f64(differences, part), f64(x + (k + i) * step, part), part, most, 1)
-        given, found = z + k * step if logarithm else room, room if logarithm else z + k * step
+        given, found = (z + k * step, room) if logarithm else (room, z + k * step)
+        less(f64(given, rows * part), f64(x + k * step, rows * part), rows * part, tops, 1)
         apply_loop(loops, EXPONENTIALS, rows * part, given, found)
-        add_rows(s, rows, part, f64(found, rows * part))
+        add_rows(total, rows, part, found, part)
     if logarithm:
         apply_loop(loops, LOGARITHMS, part, total, top)
-    for k in range(count):
-        out = f64(z + k * step, part)
+    sums = f64(repeat(many, top if logarithm else total, part, together), together * part)
+    for k in range(0, count, together):
+        size = min(together, count - k) * part
+        out = f64(z + k * step, size)
         if logarithm:
-            for j in range(part):
-                out[j] = out[j] - most[j]
+            for j in range(size):
+                out[j] = out[j] - sums[j]
         else:
-            divided(out, part, s, 1)
+            divided(out, size, sums, 1)
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64)", wide=True)
@@ -176,6 +257,11 @@ def exponential_shares(pz, px, proom, outer, count, inner, options):
     """Softmax of `x`, or its logarithm if bit 0 of `options` is set; the rest of that is the address of NumPy's loops."""
     loops, logarithm = words_at(options & -2), options & 1
     x, z, room = array_data(px), array_data(pz), array_data(proom)
+    together = NEAR // max(count, 1) if inner == 1 else 1
+    if together > 1:
+        for o in range(0, outer, together):
+            of_short_runs(loops, x + 8 * o * count, z + 8 * o * count, room, min(together, outer - o), count, logarithm)
+        return 0
     for o in range(outer):
         at = 8 * o * count * inner
         if inner == 1:
@@ -210,29 +296,49 @@ def neighbours_back(loops, g, g_step, z, out, room, count, logarithm):
 
 
 @inline
+def short_runs_back(loops, g, g_step, z, out, room, runs, count):
+    """The cotangents of neighbouring runs of logarithms, whose exponentials are taken together; `room` has a number in front."""
+    s, step, kept_at = f64(room, 1), 8 * count, room + 8
+    same = kept_at + 8 * NEAR  # where a number that is stretched is written out, to be added up as a run
+    if g_step == 0:
+        set_all(f64(same, count), count, f64(g, 1)[0])
+    apply_loop(loops, EXPONENTIALS, runs * count, z, kept_at)
+    for r in range(runs):
+        own = g + r * step * g_step
+        s[0] = 0.0
+        gather_loop(loops, SUMS, count, own if g_step else same, room, 0)
+        kept, gs = f64(kept_at + r * step, count), f64(own, count if g_step else 1)
+        less_products(f64(out + r * step, count), gs, g_step, kept, s, 0, count)
+
+
+@inline
 def runs_apart_back(loops, g, g_step, z, out, room, count, inner, part, logarithm):
     """The cotangents of neighbouring runs whose elements are `inner` apart."""
-    step, total = 8 * inner, room + 8 * NEAR
-    kept, s, together = f64(room, part), f64(total, part), max(1, NEAR // part) if part == inner else 1
+    step, total, many = 8 * inner, room + 8 * NEAR, room + 8 * (NEAR + part)
+    together = max(1, min(count, NEAR // part)) if part == inner else 1
+    kept, s = f64(room, together * part), f64(total, part)
     set_all(s, part, 0.0)
-    for k in range(count):
-        gs, zs = f64(g + k * step * g_step, part if g_step else 1), f64(z + k * step, part)
+    if logarithm and g_step:
+        add_rows(total, count, part, g, inner)
+    else:
+        for k in range(0, count, together):
+            rows = min(together, count - k)
+            if logarithm:
+                set_all(kept, rows * part, f64(g, 1)[0])
+            else:
+                size = rows * part
+                products(kept, f64(g + k * step * g_step, size if g_step else 1), g_step, f64(z + k * step, size), size)
+            add_rows(total, rows, part, room, part)
+    sums = f64(repeat(many, total, part, together), together * part)
+    for k in range(0, count, together):
+        size, at = min(together, count - k) * part, k * step
+        gs, zs, result = f64(g + at * g_step, size if g_step else 1), f64(z + at, size), f64(out + at, size)
         if logarithm:
-            for j in range(part):
-                s[j] += gs[j * g_step]
+            apply_loop(loops, EXPONENTIALS, size, z + at, room)
+            less_products(result, gs, g_step, kept, sums, 1, size)
         else:
-            products(kept, gs, g_step, zs, part)
-            add_rows(s, 1, part, kept)
-    for k in range(count):
-        gs, zs = f64(g + k * step * g_step, part if g_step else 1), f64(z + k * step, part)
-        result = f64(out + k * step, part)
-        if logarithm:
-            if k % together == 0:
-                apply_loop(loops, EXPONENTIALS, min(together, count - k) * part, z + k * step, room)
-            less_products(result, gs, g_step, f64(room + 8 * (k % together) * part, part), s, 1, part)
-        else:
-            products(kept, gs, g_step, zs, part)
-            less_products(result, kept, 1, zs, s, 1, part)
+            products(kept, gs, g_step, zs, size)
+            less_products(result, kept, 1, zs, sums, 1, size)
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64)", wide=True)
@@ -240,6 +346,12 @@ def cotangents_of_shares(pout, pg, pz, proom, outer, count, inner, g_step, optio
     """What a cotangent of the result becomes, from the result; a `g_step` of 0 says that it is one number everywhere."""
     loops, logarithm = words_at(options & -2), options & 1
     g, z, out, room = array_data(pg), array_data(pz), array_data(pout), array_data(proom)
+    together = NEAR // max(count, 1) if inner == 1 and logarithm else 1
+    if together > 1:
+        for o in range(0, outer, together):
+            at = 8 * o * count
+            short_runs_back(loops, g + at * g_step, g_step, z + at, out + at, room, min(together, outer - o), count)
+        return 0
     for o in range(outer):
         at = 8 * o * count * inner
         if inner == 1:

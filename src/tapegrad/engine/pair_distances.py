@@ -1,240 +1,263 @@
 """Distances of all rows of one matrix from all rows of another, and what weights of the pairs do to rows: no difference is stored.
 
-Loops run over pairs, so points with few coordinates are as fast as those with many; the other matrix is given with a row for each
-coordinate. A sum over a difference runs in the order of NumPy's, which adds blocks of up to 128 elements in eight lanes each, and
-then blocks in pairs; a plan says of each block how long it is, and how many pairs are added behind it.
+Eight rows of the second matrix stand side by side, a vector for each coordinate, so points with few coordinates are as fast as
+those with many. A sum over a difference runs in the order of NumPy's, which adds blocks of up to 128 elements in eight lanes each,
+and then blocks in pairs; a plan says of each block how long it is, and how many pairs are added behind it.
 """
 
-from math import sqrt
-
-from tapegrad.compilation.jit import entry, inline
-from tapegrad.engine.memory import array_data, array_size, f64, i64
+from tapegrad.compilation.jit import always_inline, entry, inline
+from tapegrad.compilation.vector_types import *
+from tapegrad.engine.memory import array_data, array_dimensions, array_size, array_strides, f64, i64, load_f64, store_f64
 
 LANES_OF_SUMS = 8
-PAIRS_AT_ONCE = 128  # whose sums stay near
-COLUMNS_AT_ONCE = 384  # of weights
-COORDINATES_AT_ONCE = 4  # whose values and sums for these columns stay near beside four rows of weights
+WEIGHTS_AT_ONCE = 256  # rows of eight, which stay in the nearest cache
+COORDINATES_AT_ONCE = 4  # whose sums are in registers
 MAGNITUDES, SQUARES, SCALED_SQUARES = 1, 2, 3  # the scaled ones are of differences that would overflow or vanish
+SMALLEST_NORMAL, LARGEST_NUMBER = 2.2250738585072014e-308, 1.7976931348623157e308
 
 
 @inline
-def add_terms(out, x, values, scales, count, terms):
-    """A coordinate's terms, added to the sums."""
+def aligned(address):
+    """The next multiple of the bytes of a vector."""
+    return (address + VECTOR_BYTES - 1) & -VECTOR_BYTES
+
+
+@inline
+def side_by_side(out, x, count, d, width):
+    """Eight of `count` rows of `d` numbers as vectors: of the last one as many as are missing, and zeros behind the coordinates."""
+    for j in range(VECTOR_LENGTH):
+        row, column = f64(x + 8 * d * min(j, count - 1), d), f64(out + 8 * j, width * VECTOR_LENGTH)
+        for k in range(d):
+            column[k * VECTOR_LENGTH] = row[k]
+        for k in range(d, width):
+            column[k * VECTOR_LENGTH] = 0.0
+
+
+@always_inline
+def term(x, y, scale, terms):
+    """What a coordinate adds to the sums of eight pairs."""
+    away = vector_of(x) - y
     if terms == SQUARES:
-        for j in range(count):
-            out[j] += (x - values[j]) * (x - values[j])
-    elif terms == MAGNITUDES:
-        for j in range(count):
-            out[j] += abs(x - values[j])
-    else:
-        for j in range(count):
-            part = abs(x - values[j]) / scales[j]
-            out[j] += part * part
-
-
-@inline
-def add_four_terms(out, x, k, a, b, c, d, count, terms):
-    """Those of four coordinates of a lane in turn, which goes to memory and back but once."""
-    p, q, r, s = x[k], x[k + LANES_OF_SUMS], x[k + 2 * LANES_OF_SUMS], x[k + 3 * LANES_OF_SUMS]
-    if terms == SQUARES:
-        for j in range(count):
-            total = out[j] + (p - a[j]) * (p - a[j])
-            total += (q - b[j]) * (q - b[j])
-            total += (r - c[j]) * (r - c[j])
-            out[j] = total + (s - d[j]) * (s - d[j])
-    else:
-        for j in range(count):
-            out[j] = (((out[j] + abs(p - a[j])) + abs(q - b[j])) + abs(r - c[j])) + abs(s - d[j])
-
-
-@inline
-def fill_values(out, value, count):
-    """One number everywhere."""
-    for j in range(count):
-        out[j] = value
-
-
-@inline
-def add_values(out, values, count):
-    """One array added to another."""
-    for j in range(count):
-        out[j] += values[j]
-
-
-@inline
-def find_scales(out, x, pq, row, d, count):
-    """The largest coordinate of each difference, or one where that is no divisor."""
-    fill_values(out, 0.0, count)
-    for k in range(d):
-        values = f64(pq + k * row, count)
-        for j in range(count):
-            out[j] = max(out[j], abs(x[k] - values[j]))
-    for j in range(count):
-        out[j] = out[j] if out[j] > 0.0 and out[j] <= 1.7976931348623157e308 else 1.0
-
-
-@inline
-def take_roots(out, sums, scales, count, terms):
-    """The norms; whether all sums have all their digits."""
-    fine = True
+        return away * away
     if terms == MAGNITUDES:
-        for j in range(count):
-            out[j] = sums[j]
-    elif terms == SQUARES:
-        for j in range(count):
-            fine &= sums[j] >= 2.2250738585072014e-308 and sums[j] <= 1.7976931348623157e308
-            out[j] = sqrt(sums[j])
-    else:
-        for j in range(count):
-            out[j] = sqrt(sums[j]) * scales[j]
+        return magnitudes(away)
+    part = magnitudes(away) / scale
+    return part * part
+
+
+@always_inline
+def two_lanes(a, b, y, steps, scale_a, scale_b, terms):
+    """The sums of a lane and the next one, added, for two rows."""
+    first_a = second_a = first_b = second_b = vector_of(0.0)
+    for k in range(0, steps * LANES_OF_SUMS, LANES_OF_SUMS):
+        u, v = vector_at(y + k * VECTOR_BYTES), vector_at(y + (k + 1) * VECTOR_BYTES)
+        first_a += term(load_f64(a + 8 * k), u, scale_a, terms)
+        second_a += term(load_f64(a + 8 * k + 8), v, scale_a, terms)
+        first_b += term(load_f64(b + 8 * k), u, scale_b, terms)
+        second_b += term(load_f64(b + 8 * k + 8), v, scale_b, terms)
+    return first_a + second_a, first_b + second_b
+
+
+@always_inline
+def sum_terms(a, b, y, length, scale_a, scale_b, terms):
+    """The sums of a block of coordinates for two rows and eight others."""
+    steps, two, k = length // LANES_OF_SUMS, 2 * VECTOR_BYTES, 0
+    total_a = total_b = vector_of(0.0)
+    if steps > 0:
+        p_a, p_b = two_lanes(a, b, y, steps, scale_a, scale_b, terms)
+        q_a, q_b = two_lanes(a + 16, b + 16, y + two, steps, scale_a, scale_b, terms)
+        r_a, r_b = two_lanes(a + 32, b + 32, y + 2 * two, steps, scale_a, scale_b, terms)
+        s_a, s_b = two_lanes(a + 48, b + 48, y + 3 * two, steps, scale_a, scale_b, terms)
+        total_a, total_b, k = (p_a + q_a) + (r_a + s_a), (p_b + q_b) + (r_b + s_b), steps * LANES_OF_SUMS
+    while k < length:
+        v = vector_at(y + k * VECTOR_BYTES)
+        total_a += term(load_f64(a + 8 * k), v, scale_a, terms)
+        total_b += term(load_f64(b + 8 * k), v, scale_b, terms)
+        k += 1
+    return total_a, total_b
+
+
+@inline
+def sum_block(a, b, y, length, scale_a, scale_b, terms):
+    """The same, with a loop for each kind of terms."""
+    if terms == SQUARES:
+        return sum_terms(a, b, y, length, scale_a, scale_b, SQUARES)
+    if terms == MAGNITUDES:
+        return sum_terms(a, b, y, length, scale_a, scale_b, MAGNITUDES)
+    return sum_terms(a, b, y, length, scale_a, scale_b, SCALED_SQUARES)
+
+
+@inline
+def scales_of(x, y, d, room):
+    """The largest coordinate of each difference, or one where that is no divisor."""
+    largest, out = vector_of(0.0), f64(room, VECTOR_LENGTH)
+    for k in range(d):
+        largest = larger_of(largest, magnitudes(vector_of(load_f64(x + 8 * k)) - vector_at(y + k * VECTOR_BYTES)))
+    write_vector(room, largest)
+    for j in range(VECTOR_LENGTH):
+        out[j] = out[j] if out[j] > 0.0 and out[j] <= LARGEST_NUMBER else 1.0
+    return vector_at(room)
+
+
+@inline
+def put_norms(out, sums, scale, room, skipped, count, terms):
+    """The norms of sums from one on, up to `count`; whether all of these sums have all their digits."""
+    norms = sums if terms == MAGNITUDES else square_roots(sums) if terms == SQUARES else square_roots(sums) * scale
+    if skipped == 0 and count == VECTOR_LENGTH:
+        write_vector(out, norms)
+        return terms != SQUARES or all_between(sums, SMALLEST_NORMAL, LARGEST_NUMBER)
+    write_vector(room, norms)
+    write_vector(room + VECTOR_BYTES, sums)
+    fine = True
+    for j in range(skipped, count):
+        store_f64(out + 8 * (j - skipped), load_f64(room + 8 * j))
+        total = load_f64(room + VECTOR_BYTES + 8 * j)
+        fine &= terms != SQUARES or (total >= SMALLEST_NORMAL and total <= LARGEST_NUMBER)
     return fine
 
 
-@inline
-def sum_block(lanes, scales, x, d, rows, pq, row, first, length, count, terms):
-    """The sums of a block for neighbouring rows of x, each in the first of its lanes; columns stay near while rows take turns."""
-    used, lane = LANES_OF_SUMS if length >= LANES_OF_SUMS else 1, PAIRS_AT_ONCE * 8
-    last, apart = first + length - length % used, used * row
-    for k in range(used):
-        at = first + k
-        for r in range(rows):
-            fill_values(f64(lanes + (r * LANES_OF_SUMS + k) * lane, count), 0.0, count)
-        while used > 1 and terms != SCALED_SQUARES and at + 3 * used < last:
-            q = pq + at * row
-            four = f64(q, count), f64(q + apart, count), f64(q + 2 * apart, count), f64(q + 3 * apart, count)
-            for r in range(rows):
-                sums, own = f64(lanes + (r * LANES_OF_SUMS + k) * lane, count), f64(x + 8 * r * d, d)
-                add_four_terms(sums, own, at, four[0], four[1], four[2], four[3], count, terms)
-            at += 4 * used
-        while at < last:
-            for r in range(rows):
-                sums, own = f64(lanes + (r * LANES_OF_SUMS + k) * lane, count), f64(x + 8 * r * d, d)
-                add_terms(sums, own[at], f64(pq + at * row, count), f64(scales + r * lane, count), count, terms)
-            at += used
-    for r in range(rows):
-        own, to = f64(x + 8 * r * d, d), lanes + r * LANES_OF_SUMS * lane
-        apart = 1
-        while apart < used:
-            for k in range(used // (2 * apart)):
-                at = to + 2 * k * apart * lane
-                add_values(f64(at, count), f64(at + apart * lane, count), count)
-            apart *= 2
-        for k in range(last, first + length):
-            add_terms(f64(to, count), own[k], f64(pq + k * row, count), f64(scales + r * lane, count), count, terms)
-
-
-@inline
-def stack_block(stack, top, value, pairs, count):
-    """A block's sums behind those that wait, of which as many pairs are added as the plan says; how many wait then."""
-    lane = PAIRS_AT_ONCE * 8
-    fill_values(f64(stack + top * lane, count), 0.0, count)
-    add_values(f64(stack + top * lane, count), f64(value, count), count)
-    for _ in range(pairs):
-        top -= 1
-        add_values(f64(stack + top * lane, count), f64(stack + (top + 1) * lane, count), count)
-    return top + 1
-
-
 @entry("int64(int64,int64,int64,int64,int64,int64,int64)", nogil=True, wide=True)
-def distances_of_pairs(pz, px, pq, pplan, pscratch, terms, triangle):
-    """Norms of differences of the rows of x and the columns of q, with `triangle` of each row and the columns behind its own only.
+def distances_of_pairs(pz, px, py, pplan, pscratch, terms, triangle):
+    """Norms of differences of the rows of x and of y; with `triangle`, of each row of x and the rows of y behind its own only.
 
-    The scratch has for each of some rows eight lanes, one for scales, and one for each block of the plan. The answer is whether all
-    sums were in range.
+    The scratch has a vector for each coordinate, two for each block of the plan, and four more. The answer is whether all sums were
+    in range.
     """
-    plan, fine, d, lane = i64(array_data(pplan), array_size(pplan)), True, 0, PAIRS_AT_ONCE * 8
+    plan, fine, d = i64(array_data(pplan), array_size(pplan)), True, 0
     for block in range(0, len(plan), 2):
         d += plan[block]
-    n, m, z, lanes = array_size(px) // d, array_size(pq) // d, array_data(pz), array_data(pscratch)
-    depth = len(plan) // 2
-    together = max(1, array_size(pscratch) // ((LANES_OF_SUMS + 1 + depth) * PAIRS_AT_ONCE))
-    scales = lanes + together * LANES_OF_SUMS * lane
-    stack = scales + together * lane
-    for start in range(0, m, PAIRS_AT_ONCE):
-        end = min(start + PAIRS_AT_ONCE, m)
-        for i in range(0, min(n, end - 1) if triangle else n, together):
-            x, begin, top, first = array_data(px) + i * d * 8, max(start, i + 1) if triangle else start, 0, 0
-            rows, count, q, after = min(together, n - i), end - begin, array_data(pq) + begin * 8, 0
+    n, m, panel = array_size(px) // d, array_size(py) // d, aligned(array_data(pscratch))
+    room, depth = panel + d * VECTOR_BYTES, len(plan) // 2
+    stack = room + 2 * VECTOR_BYTES
+    other = stack + depth * VECTOR_BYTES
+    for start in range(0, m, VECTOR_LENGTH):
+        count = min(VECTOR_LENGTH, m - start)
+        side_by_side(panel, array_data(py) + start * d * 8, count, d, d)
+        for i in range(0, min(n, start + count - 1) if triangle else n, 2):
+            a = array_data(px) + i * d * 8
+            b, top, first = a + d * 8 if i + 1 < n else a, 0, 0
+            scale_a = scale_b = sums_a = sums_b = vector_of(1.0)
             if terms == SCALED_SQUARES:
-                for r in range(rows):
-                    find_scales(f64(scales + r * lane, count), f64(x + 8 * r * d, d), q, m * 8, d, count)
+                scale_a, scale_b = scales_of(a, panel, d, room), scales_of(b, panel, d, room)
             for block in range(0, len(plan), 2):
-                sum_block(lanes, scales, x, d, rows, q, m * 8, first, plan[block], count, terms)
-                first += plan[block]
-                for r in range(rows):
-                    value = lanes + r * LANES_OF_SUMS * lane
-                    after = stack_block(stack + r * depth * lane, top, value, plan[block + 1], count)
-                top = after
-            for r in range(rows):
-                own = max(begin, i + r + 1) if triangle else begin
-                if own < end:
-                    skipped, line = own - begin, i + r
+                length, own = plan[block], panel + first * VECTOR_BYTES
+                sums_a, sums_b = sum_block(a + 8 * first, b + 8 * first, own, length, scale_a, scale_b, terms)
+                first += length
+                for _ in range(plan[block + 1]):
+                    top -= 1
+                    sums_a = vector_at(stack + top * VECTOR_BYTES) + sums_a
+                    sums_b = vector_at(other + top * VECTOR_BYTES) + sums_b
+                write_vector(stack + top * VECTOR_BYTES, sums_a)
+                write_vector(other + top * VECTOR_BYTES, sums_b)
+                top += 1
+            for r in range(2 if i + 1 < n else 1):
+                line = i + r
+                own = max(start, line + 1) if triangle else start
+                if own < start + count:
                     to = line * (2 * m - line - 1) // 2 + own - line - 1 if triangle else line * m + own
-                    sums, scale = f64(stack + r * depth * lane + 8 * skipped, end - own), scales + r * lane + 8 * skipped
-                    fine &= take_roots(f64(z + 8 * to, end - own), sums, f64(scale, end - own), end - own, terms)
+                    sums, scale = (sums_b, scale_b) if r else (sums_a, scale_a)
+                    fine &= put_norms(array_data(pz) + 8 * to, sums, scale, room, own - start, count, terms)
     return 1 if fine else 0
 
 
 @inline
-def add_weighted(out, weights, values, q, count, signs):
-    """A weight times a difference, or times its sign; zero where either is, also beside numbers that are not finite."""
-    if signs:
-        for j in range(count):
-            away = values[j] - q
-            away = 1.0 if away > 0 else -1.0 if away < 0 else away
-            product = weights[j] * away
-            out[j] += product if (weights[j] != 0) & (away != 0) else 0.0
-    else:
-        for j in range(count):
-            away = values[j] - q
-            product = weights[j] * away
-            out[j] += product if (weights[j] != 0) & (away != 0) else 0.0
+def is_far_from_infinity(address, count):
+    """Whether so many vectors are of finite numbers, so small that products are finite, too."""
+    size = vector_of(0.0)
+    for k in range(count):
+        v = vector_at(address + k * VECTOR_BYTES)
+        size += v * v
+    return all_between(size, 0.0, 1e299)
 
 
 @inline
-def add_four_weighted(out, a, b, c, d, values, q, at, step, count, signs):
-    """Four of them in turn, of finite numbers."""
-    p, r, s, t = q[at], q[at + step], q[at + 2 * step], q[at + 3 * step]
-    if signs:
-        for j in range(count):
-            v = values[j]
-            total = out[j] + a[j] * (1.0 * (v > p) - 1.0 * (v < p))
-            total += b[j] * (1.0 * (v > r) - 1.0 * (v < r))
-            total += c[j] * (1.0 * (v > s) - 1.0 * (v < s))
-            out[j] = total + d[j] * (1.0 * (v > t) - 1.0 * (v < t))
-    else:
-        for j in range(count):
-            v = values[j]
-            out[j] = (((out[j] + a[j] * (v - p)) + b[j] * (v - r)) + c[j] * (v - s)) + d[j] * (v - t)
+def weights_side_by_side(out, w, rows, count, row, column):
+    """Of rows of weights, `count` columns and zeros in the place of the others."""
+    if count == VECTOR_LENGTH and column == 8:
+        for i in range(rows):
+            write_vector(out + i * VECTOR_BYTES, vector_at(w + i * row))
+        return
+    for j in range(VECTOR_LENGTH):
+        for i in range(rows):
+            store_f64(out + i * VECTOR_BYTES + 8 * j, load_f64(w + i * row + j * column) if j < count else 0.0)
+
+
+@always_inline
+def weighted(weights, x, q, with_signs, guarded):
+    """Weights times differences, or times their signs."""
+    away = x - vector_of(load_f64(q))
+    if with_signs:
+        away = signs_of(away)
+    return guarded_products(weights, away) if guarded else weights * away
+
+
+@always_inline
+def add_weighted(z, x, weights, q, rows, with_signs, guarded):
+    """Sums over rows for four coordinates."""
+    one, two, three = VECTOR_BYTES, 2 * VECTOR_BYTES, 3 * VECTOR_BYTES
+    z_a, z_b, z_c, z_d = vector_at(z), vector_at(z + one), vector_at(z + two), vector_at(z + three)
+    a, b, c, d = vector_at(x), vector_at(x + one), vector_at(x + two), vector_at(x + three)
+    for i in range(rows):
+        some, at = vector_at(weights + i * VECTOR_BYTES), q + i * 8 * COORDINATES_AT_ONCE
+        z_a += weighted(some, a, at, with_signs, guarded)
+        z_b += weighted(some, b, at + 8, with_signs, guarded)
+        z_c += weighted(some, c, at + 16, with_signs, guarded)
+        z_d += weighted(some, d, at + 24, with_signs, guarded)
+    write_vector(z, z_a)
+    write_vector(z + one, z_b)
+    write_vector(z + two, z_c)
+    write_vector(z + three, z_d)
 
 
 @inline
-def is_finite(values, count):
-    """Whether all numbers are finite, and so small that products are."""
-    size = 0.0
-    for j in range(count):
-        size += values[j] * values[j]
-    return size < 1e300
+def in_fours(out, q, n, d, width):
+    """Rows of coordinates by groups of four: those of the first row, of the second, and so on; zeros behind the last one."""
+    for k in range(0, width, COORDINATES_AT_ONCE):
+        for i in range(n):
+            for c in range(COORDINATES_AT_ONCE):
+                at = k + c
+                store_f64(out + 8 * (k * n + i * COORDINATES_AT_ONCE + c), load_f64(q + 8 * (i * d + at)) if at < d else 0.0)
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64)", nogil=True, wide=True)
-def weigh_differences(pz, pweights, px, pq, d, signs):
-    """``z[k, j] = sum(weights[i, j] * (x[k, j] - q[i, k]) for i)``, with differences or their signs."""
-    n, m, z, x = array_size(pq) // d, array_size(px) // d, array_data(pz), array_data(px)
-    q, w = f64(array_data(pq), n * d), array_data(pweights)
-    finite = is_finite(q, n * d) and is_finite(f64(x, m * d), m * d) and is_finite(f64(w, n * m), n * m)
-    fill_values(f64(z, d * m), 0.0, d * m)
-    for start in range(0, m, COLUMNS_AT_ONCE):
-        for first in range(0, d, COORDINATES_AT_ONCE):
-            count, i, row, last = min(m - start, COLUMNS_AT_ONCE), 0, m * 8, min(d, first + COORDINATES_AT_ONCE)
-            while i < n:
-                at, four = w + (i * m + start) * 8, finite and i + 3 < n
-                for k in range(first, last):
-                    out, values = f64(z + (k * m + start) * 8, count), f64(x + (k * m + start) * 8, count)
-                    if four:
-                        some = f64(at, count), f64(at + row, count), f64(at + 2 * row, count), f64(at + 3 * row, count)
-                        add_four_weighted(out, some[0], some[1], some[2], some[3], values, q, i * d + k, d, count, signs)
-                    else:
-                        add_weighted(out, f64(at, count), values, q[i * d + k], count, signs)
-                i += 4 if four else 1
+def weigh_differences(pz, pweights, px, pq, pscratch, with_signs):
+    """``z[j, k] = sum(weights[i, j] * (x[j, k] - q[i, k]) for i)``, with differences or their signs.
+
+    Zero times anything is zero. Weights may have any strides. The scratch has two vectors for each coordinate (as many as make a
+    multiple of four), 257 more, and room for q with as many coordinates.
+    """
+    sizes, strides = array_dimensions(px), array_strides(pweights)
+    m, d = sizes[0], sizes[1]
+    n, width = array_size(pq) // d, (d + COORDINATES_AT_ONCE - 1) & -COORDINATES_AT_ONCE
+    x = aligned(array_data(pscratch))
+    z = x + width * VECTOR_BYTES
+    some = z + width * VECTOR_BYTES
+    fours = some + WEIGHTS_AT_ONCE * VECTOR_BYTES
+    in_fours(fours, array_data(pq), n, d, width)
+    are_small = is_far_from_infinity(fours, n * width // VECTOR_LENGTH)
+    for k in range(n * width // VECTOR_LENGTH * VECTOR_LENGTH, n * width):
+        are_small &= abs(load_f64(fours + 8 * k)) < 1e149
+    for start in range(0, m, VECTOR_LENGTH):
+        count = min(VECTOR_LENGTH, m - start)
+        side_by_side(x, array_data(px) + start * d * 8, count, d, width)
+        for k in range(width):
+            write_vector(z + k * VECTOR_BYTES, vector_of(0.0))
+        are_finite = are_small and is_far_from_infinity(x, width)
+        for first in range(0, n, WEIGHTS_AT_ONCE):
+            rows = min(WEIGHTS_AT_ONCE, n - first)
+            w = array_data(pweights) + first * strides[0] + start * strides[1]
+            weights_side_by_side(some, w, rows, count, strides[0], strides[1])
+            plain = are_finite and is_far_from_infinity(some, rows)
+            for k in range(0, width, COORDINATES_AT_ONCE):
+                at, to, own = fours + 8 * (k * n + first * COORDINATES_AT_ONCE), z + k * VECTOR_BYTES, x + k * VECTOR_BYTES
+                if not plain:
+                    add_weighted(to, own, some, at, rows, with_signs, True)
+                elif with_signs:
+                    add_weighted(to, own, some, at, rows, True, False)
+                else:
+                    add_weighted(to, own, some, at, rows, False, False)
+        for j in range(count):
+            row, column = f64(array_data(pz) + 8 * d * (start + j), d), f64(z + 8 * j, d * VECTOR_LENGTH)
+            for k in range(d):
+                row[k] = column[k * VECTOR_LENGTH]
     return 0

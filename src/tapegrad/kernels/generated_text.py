@@ -51,6 +51,7 @@ from numpy import ceil, floor, trunc
 
 from tapegrad.compilation.jit import always_inline, entry, inline, kernel
 from tapegrad.compilation.memory_types import *
+from tapegrad.compilation.vector_types import *
 
 round = np.rint
 """

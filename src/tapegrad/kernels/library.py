@@ -35,14 +35,15 @@ TABLES = ("rules", "second_partials")
 
 # What the code is made from, besides the modules of `engine`.
 SOURCES = (
-    "compilation/jit.py", "compilation/memory_types.py", "kernels/function_blocks.py", "kernels/generated_text.py",
-    "kernels/loop_text.py", "kernels/opcodes.py", "kernels/second_partials.py", "library_build/build.py", "library_build/glue.py",
-    "library_build/later_functions.py", "library_build/machine_code.py", "library_build/wide_loops.py",
-    "nopython/formulas/edge_pushing.py", "nopython/formulas/formula.py", "nopython/tape/array_rows.py", "nopython/tape/columns.py",
-    "nopython/tape/lane_sweeps.py", "nopython/tape/matrix_programs.py", "nopython/tape/matrix_rows.py",
-    "nopython/tape/reverse_sweep.py", "nopython/tape/row_instructions.py", "nopython/tape/row_writing.py",
-    "nopython/tape/sweep_along.py", "nopython/tape/sweep_entries.py", "nopython/types/curved_tape.py", "nopython/types/variable.py",
-    "rules/binary_exponents.py", "rules/error_functions.py", "rules/gamma_functions.py", "rules/special.py", "rules/table.py",
+    "compilation/jit.py", "compilation/memory_types.py", "compilation/vector_types.py", "kernels/function_blocks.py",
+    "kernels/generated_text.py", "kernels/loop_text.py", "kernels/opcodes.py", "kernels/second_partials.py",
+    "library_build/build.py", "library_build/glue.py", "library_build/later_functions.py", "library_build/machine_code.py",
+    "library_build/wide_loops.py", "nopython/formulas/edge_pushing.py", "nopython/formulas/formula.py",
+    "nopython/tape/array_rows.py", "nopython/tape/columns.py", "nopython/tape/lane_sweeps.py", "nopython/tape/matrix_programs.py",
+    "nopython/tape/matrix_rows.py", "nopython/tape/reverse_sweep.py", "nopython/tape/row_instructions.py",
+    "nopython/tape/row_writing.py", "nopython/tape/sweep_along.py", "nopython/tape/sweep_entries.py",
+    "nopython/types/curved_tape.py", "nopython/types/variable.py", "rules/binary_exponents.py", "rules/error_functions.py",
+    "rules/gamma_functions.py", "rules/special.py", "rules/table.py",
 )  # fmt: skip
 
 # What NumPy calls the features that code for a family of processors uses. Its newer versions name the levels as well.

@@ -26,8 +26,8 @@ __all__ = ["between_rows", "between_rows_of_one", "has_row", "weighted_differenc
 
 Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
-LANES, AT_ONCE, BLOCK = 8, 128, 128  # as NumPy's sums and the kernel have them
-ROWS = 8  # for which columns are near
+LANES, BLOCK = 8, 128  # as NumPy's sums and the kernel have them
+VECTOR, WEIGHTS, COORDINATES = 8, 256, 4  # the kernels' rows side by side, rows of weights and coordinates that go together
 SQUARES, SCALED_SQUARES = 2, 3
 
 
@@ -50,7 +50,7 @@ def _values_of_two(arrays: Sequence[Array], order: float) -> Array:
     a, b = arrays
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     n, m = a.shape[-2], b.shape[-2]
-    if m < min(n, AT_ONCE // 4):  # loops run over the second ones
+    if m < min(n, VECTOR):  # which stand side by side
         return np.ascontiguousarray(_values_of_two((b, a), order).swapaxes(-1, -2))
     z = np.empty((*batch, n, m))
     with quiet():
@@ -71,9 +71,9 @@ def _values_of_one(arrays: Sequence[Array], order: float) -> Array:
 
 
 def _distances(z: Array, a: Array, b: Array, order: float, triangle: bool) -> None:
-    x, columns, plan = np.ascontiguousarray(a), np.ascontiguousarray(b.T), _plan(a.shape[-1])
-    scratch = np.empty(min(ROWS, max(len(x), 1)) * (LANES + 1 + len(plan) // 2) * AT_ONCE)
-    places = id(z), id(x), id(columns), id(plan), id(scratch)
+    x, y, plan = np.ascontiguousarray(a), np.ascontiguousarray(b), _plan(a.shape[-1])
+    scratch = np.empty((a.shape[-1] + len(plan) + 4) * VECTOR)
+    places = id(z), id(x), id(y), id(plan), id(scratch)
     fine = ARRAY_KERNELS.distances_of_pairs(*places, int(order), int(triangle))
     if order == SQUARES and not fine:  # as the norm of an array is computed, so that its bits are the same
         ARRAY_KERNELS.distances_of_pairs(*places, SCALED_SQUARES, int(triangle))
@@ -154,11 +154,11 @@ def weighted_values(weights: Tensor, x: Tensor, y: Tensor, order: float) -> Tens
 
 
 def _weighed(w: Array, a: Array, b: Array, order: float) -> Array:
-    d = a.shape[-1]
-    w, x, columns = np.ascontiguousarray(w), np.ascontiguousarray(a), np.ascontiguousarray(b.T)
-    z = np.empty_like(columns)
-    ARRAY_KERNELS.weigh_differences(id(z), id(w), id(columns), id(x), d, int(order == 1.0))
-    return np.ascontiguousarray(z.T)
+    x, y, z = np.ascontiguousarray(a), np.ascontiguousarray(b), np.empty(b.shape)
+    width = -(-a.shape[-1] // COORDINATES) * COORDINATES
+    scratch = np.empty((2 * width + WEIGHTS + 1) * VECTOR + len(x) * width)
+    ARRAY_KERNELS.weigh_differences(id(z), id(w), id(y), id(x), id(scratch), int(order == 1.0))
+    return z
 
 
 _BETWEEN_TWO = Structural("CdistBackward0", ((0, 1, "z"),), _two_vjp, forward=_values_of_two)

@@ -17,7 +17,7 @@ __all__ = ["SUM_START", "cotangent", "numpys_loops", "total_of_few", "values"]
 
 Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
-ROOM = 2048  # numbers of the kernel's room besides those of a run
+ROOM = 3072  # numbers of the kernel's room besides those of a run
 
 
 _around = functools.lru_cache(maxsize=512)(around)

@@ -13,7 +13,7 @@ from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.ops.exponential_shares import SUM_START, numpys_loops
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["along_runs", "rows_and_rest", "sum_of_many"]
+__all__ = ["NEAR", "adds_along_runs", "along_runs", "rows_and_rest", "sum_of_many"]
 
 Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
@@ -78,6 +78,11 @@ def _loop(function: Any) -> Array | None:
     found = _reduced(function, loop, sample, sample.shape), _reduced(function, loop, sample, (1, 600, 46))
     wanted = function.reduce(sample, (0, 2)), function.reduce(sample, 2).ravel()
     return loop if all(map(np.array_equal, found, wanted)) else None
+
+
+def adds_along_runs() -> bool:
+    """Whether NumPy's sum of a run is its loop, from the start that its sums have."""
+    return numpys_loops() > 0 and _loop(np.add) is not None
 
 
 def sum_of_many(data: Array) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
-from tapegrad.nn.functional.classification import check_untracked
+from tapegrad.nn.functional.class_targets import check_untracked
 from tapegrad.nn.functional.reducing import check_reduction, reduced_values
 from tapegrad.ops import elementwise
 from tapegrad.recording.structural import Context, Structural, apply

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
-from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
-from tapegrad.errors import ShapeError
+from tapegrad.nn.functional.class_targets import Operands, along_classes, chosen_by, operands_of
 from tapegrad.nn.functional.reducing import check_reduction
+from tapegrad.nn.functional.smoothed_targets import smoothed
 from tapegrad.ops import elementwise
 from tapegrad.ops.exponential_shares import SUM_START, numpys_loops
 from tapegrad.ops.flat_places import Places
@@ -21,17 +21,12 @@ from tapegrad.ops.normalisation import log_softmax
 from tapegrad.ops.reductions import add_reduce
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
-from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
-__all__ = ["check_untracked", "cross_entropy", "nll_loss"]
+__all__ = ["cross_entropy", "nll_loss"]
 
-Array = np.ndarray[Any, Any]
-Shape = tuple[int, ...]
-contiguous: Any = np.ascontiguousarray
-
-_FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
+_FLOAT64 = np.dtype(np.float64)
 _STARTS = np.array([SUM_START, SUM_START])
-_CLASSES = (np.dtype(np.int64), np.dtype(np.uint8))  # dtypes of targets
 
 
 def nll_loss(
@@ -76,11 +71,11 @@ def nll_loss(
     tensor(2.5000)
     """
     check_reduction(reduction)
-    chosen = _operands(input, target, weight)
+    chosen = operands_of(input, target, weight)
     loops = numpys_loops() if reduction != "none" and chosen.wide.dtype is _FLOAT64 and 0 < chosen.numbers.size <= SMALL else 0
     if loops:
         return _summed(input, chosen, ignore_index, reduction == "mean", loops)
-    found = _chosen(chosen, ignore_index)
+    found = chosen_by(chosen, ignore_index)
     losses, factors = found.losses, found.factors
     result: Any = losses
     token = enter(IGNORING)
@@ -102,7 +97,7 @@ def nll_loss(
     return apply(_NLL if data.ndim <= 2 else _NLL_2D, (input,), value, None, kept)
 
 
-def _summed(input: Tensor, chosen: _Operands, ignored: int, is_mean: bool, loops: int) -> Tensor:
+def _summed(input: Tensor, chosen: Operands, ignored: int, is_mean: bool, loops: int) -> Tensor:
     """The sum or the mean in one call."""
     shape, wide = chosen.numbers.shape, chosen.wide
     result, losses, factors, at = _STARTS.copy(), np.empty(shape), np.empty(shape), np.empty(chosen.numbers.size, np.int64)
@@ -114,65 +109,12 @@ def _summed(input: Tensor, chosen: _Operands, ignored: int, is_mean: bool, loops
     return apply(_NLL if wide.ndim == 2 else _NLL_2D, (input,), value, None, (make(at, 0), make(factors, 0)))
 
 
-class _Operands(NamedTuple):
-    """Values as compiled loops take them, with a batch; targets, factors of the classes, and whether there was no batch."""
-
-    wide: Array
-    numbers: Array
-    scale: Array | None
-    single: bool
-
-    def words(self) -> tuple[int, int, int, int, int]:
-        """What the loops are given."""
-        shape = self.wide.shape
-        inner = 1 if len(shape) == 2 else math.prod(shape[2:])
-        return id(self.wide), id(self.numbers), 0 if self.scale is None else id(self.scale), shape[1], inner
-
-
-class _Chosen(NamedTuple):
-    """What the targets choose: negative values times factors, the factors, and the places of the values; -1 of what is ignored."""
-
-    losses: Array
-    factors: Array
-    at: Array
-
-
-def _operands(input: Tensor, target: Tensor, weight: Tensor | None) -> _Operands:
-    for what, tensor in (("input", input), ("target", target)):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"nll_loss(): argument '{what}' must be Tensor, not {type(tensor).__name__}")
-    data, classes = array_of(input), array_of(target)
-    if data.ndim == 0:
-        raise ValueError(f"Expected 1 or more dimensions (got {data.ndim})")
-    single = data.ndim == 1
-    if single:
-        data, classes = data[None], classes.reshape(1, -1)[0]
-    _check_sizes(data.shape, classes.shape, single)
-    _check_target(data, classes, weight, "nll_loss_forward")
-    wide = (
-        data
-        if data.itemsize > 2 and data.flags.c_contiguous
-        else contiguous(data, np.float32 if data.itemsize == 2 else data.dtype)
-    )
-    numbers = classes if classes.dtype is _INT64 and classes.flags.c_contiguous else contiguous(classes, np.int64)
-    return _Operands(wide, numbers, None if weight is None else contiguous(array_of(weight), wide.dtype), single)
-
-
-def _chosen(chosen: _Operands, ignored: int) -> _Chosen:
-    shape, dtype = chosen.numbers.shape, chosen.wide.dtype
-    losses, factors, at = np.empty(shape, dtype), np.empty(shape, dtype), np.empty(chosen.numbers.size, np.int64)
-    wrong = ARRAY_KERNELS.choose_classes(id(losses), id(factors), id(at), *chosen.words(), ignored)
-    if wrong >= 0:
-        raise IndexError(f"Target {chosen.numbers.flat[wrong]} is out of bounds.")
-    return _Chosen(losses, factors, at)
-
-
 def _nll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     places, factors = ctx.extra
     if ctx.on is PLAIN and type(g._data) is float:
         values, at = array_of(factors), array_of(places)
         if values.dtype is _FLOAT64 and values.flags.c_contiguous and values.size == at.size:
-            result = np.empty(ctx.shapes[0])
+            result = large_empty(ctx.shapes[0], _FLOAT64)
             ARRAY_KERNELS.spread_to_classes(id(result), id(values), id(at), g._data)
             return (make(result, 0),)
     if type(g._data) is float and array_of(factors).ndim:
@@ -184,52 +126,6 @@ def _nll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 _NLL = Structural("NllLossBackward0", ((),), _nll_vjp)
 _NLL_2D = Structural("NllLoss2DBackward0", ((),), _nll_vjp)
-
-
-def _check_sizes(shape: Shape, target: Shape, single: bool) -> None:
-    if target[:1] != shape[:1]:
-        if not target or single:
-            raise ShapeError(f"size mismatch (got input: {list(shape)}, target: {list(target)})")
-        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({target[0]}).")
-    wanted = (shape[0], *shape[2:])
-    if target == wanted:
-        return
-    if len(shape) == 2:
-        raise ShapeError(f"0D or 1D target tensor expected, multi-target not supported: got {list(target)}")
-    if len(shape) == 4 and len(target) != 3:
-        raise ShapeError(
-            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(target)}, for input "
-            f"{list(shape)}"
-        )
-    if len(shape) == 4:
-        raise ShapeError(f"size mismatch (got input: {list(shape)} , target: {list(target)}")
-    raise ShapeError(f"Expected target size {list(wanted)}, got {list(target)}")
-
-
-def _check_target(data: Array, classes: Array, weight: Tensor | None, name: str) -> None:
-    if classes.dtype not in _CLASSES:
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(classes.dtype)}")
-    if data.dtype.kind != "f":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(data.dtype)}'; convert to a floating point dtype")
-    if weight is None:
-        return
-    check_untracked(name, "weight", weight)
-    if array_of(weight).shape != data.shape[1:2]:
-        raise ShapeError(
-            f"weight tensor should be defined either for all {data.shape[1]} classes or no classes but got weight tensor of "
-            f"shape: {list(array_of(weight).shape)}"
-        )
-    if array_of(weight).dtype != data.dtype:
-        raise RuntimeError(f"expected scalar type {type_name(data.dtype)} but found {type_name(array_of(weight).dtype)}")
-
-
-def check_untracked(name: str, what: str, tensor: Tensor) -> None:
-    """Refuse to record an operation that has no derivative for one of its tracked operands."""
-    if tensor.requires_grad and is_recording():
-        raise RuntimeError(
-            f"The function '{name}' is not differentiable with respect to argument '{what}'. This input cannot have requires_grad "
-            "True; detach() it."
-        )
 
 
 def cross_entropy(
@@ -291,7 +187,7 @@ def cross_entropy(
     logs = log_softmax(input, along)
     if label_smoothing == 0.0:
         return nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
-    return _smoothed(logs, target, weight, ignore_index, reduction, label_smoothing, along)
+    return smoothed(logs, target, weight, ignore_index, reduction, label_smoothing, along)
 
 
 def _with_probabilities(
@@ -306,57 +202,7 @@ def _with_probabilities(
         target = target * (1.0 - smoothing) + smoothing / shape[along]
     losses = log_softmax(input, along) * target
     if weight is not None:
-        losses = losses * _along(weight, shape, along)
+        losses = losses * along_classes(weight, shape, along)
     if reduction == "mean":
         return -losses.sum() / (array_of(input).size / max(shape[along], 1))
     return -losses.sum() if reduction == "sum" else -losses.sum(along)
-
-
-def _smoothed(
-    logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float, along: int
-) -> Tensor:
-    """The loss against the target classes, and in part against equal probabilities of all classes: a weighted sum of `logs`."""
-    found = _chosen(_operands(logs, target, weight), ignore_index)
-    data = array_of(logs)
-    dtype, kept = found.losses.dtype, found.at >= 0
-    counts = kept.reshape((*data.shape[:along], 1, *data.shape[along + 1 :]))
-    every: Any = -smoothing / data.shape[along]
-    if weight is not None:
-        every = every * array_of(_along(weight, data.shape, along))
-    is_large = data.size > SMALL and weight is None and dtype == data.dtype == np.float64
-    empty: Any = large_empty if is_large else np.empty
-    factors = empty(data.shape, dtype)
-    over = (along,) if reduction == "none" else tuple(range(data.ndim))
-    with quiet():
-        total = add_reduce(found.factors, None) if reduction == "mean" else 1.0
-        own = (1.0 - smoothing) * found.factors.reshape(-1)[kept]
-        if is_large and 0.0 < total < np.inf:  # there are few different factors
-            factors[...] = np.where(counts, every, 0.0) / total
-            factors.reshape(-1)[found.at[kept]] = (every - own) / total
-        else:
-            factors[...] = np.where(counts, every, 0.0)
-            factors.reshape(-1)[found.at[kept]] -= own
-            if reduction == "mean":
-                factors /= total
-        products = np.multiply(data, factors, out=empty(data.shape, dtype)) if is_large else data * factors
-        result = add_reduce(products, over).astype(data.dtype)
-    if not (is_large and kept.all()):
-        np.copyto(factors, 0.0, where=~counts)  # which the mean of nothing has made nan
-    return apply(_SMOOTHED, (logs,), result, over, (wrap(factors.astype(data.dtype, copy=False)),))
-
-
-def _smoothed_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    (factors,) = ctx.extra
-    return (elementwise._mul0(ctx.on.restore(g, ctx.attrs, False, ctx.shapes[0]), factors),)
-
-
-_SMOOTHED = Structural("AddBackward0", ((),), _smoothed_vjp)
-
-
-def _along(weight: Tensor, shape: Shape, along: int) -> Tensor:
-    if array_of(weight).shape != (shape[along],):
-        raise ShapeError(
-            f"cross_entropy: weight tensor should be defined either for all {shape[along]} classes or no classes but got weight "
-            f"tensor of shape: {list(array_of(weight).shape)}"
-        )
-    return weight.reshape((-1,) + (1,) * (len(shape) - 1 - along))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tapegrad.ops.cosines import cosines
 from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.axis_names import with_numpy_names
 from tapegrad.recording.casting import cast, common_dtype
@@ -35,21 +36,14 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     a, b = array_of(x1), array_of(x2)
     if a.shape == b.shape and a.dtype == b.dtype:
-        return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
+        return cosines(x1, x2, dim, eps)
     dtype = common_dtype((a, b))
     x1, x2 = cast(x1, dtype), cast(x2, dtype)
     a, b = array_of(x1), array_of(x2)
     check_broadcast(a, b)
     common = np.broadcast_shapes(a.shape, b.shape)
     first, second = (x if own.shape == common else x.expand(common) for x, own in ((x1, a), (x2, b)))
-    return (_unit(first, dim, eps) * _unit(second, dim, eps)).sum(dim)
-
-
-def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
-    length = x.norm(2, dim, keepdim=True)
-    # As in PyTorch, the derivative is that of the length also where the length is below eps.
-    short = (eps - length.detach()).clamp(min=0.0)
-    return x / (length + short)
+    return cosines(first, second, dim, eps)
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:

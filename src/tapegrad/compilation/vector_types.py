@@ -1,0 +1,162 @@
+"""Eight float64 numbers in vector registers, as a type of Numba: for loops that keep sums there while another index runs.
+
+LLVM makes vectors of innermost loops, whose sums go to memory and come back at each step of the loop around them. What is of this
+type stays in a register of 512 bits, or in two of 256. Operations are those of float64 on each number; none is fused.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.cgutils import get_or_insert_function
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
+
+__all__ = [
+    "VECTOR_BYTES", "VECTOR_LENGTH", "all_between", "guarded_products", "larger_of", "larger_or_none", "magnitudes", "signs_of",
+    "square_roots", "vector_at", "vector_of", "write_vector",
+]  # fmt: skip
+
+VECTOR_LENGTH = 8
+VECTOR_BYTES = 8 * VECTOR_LENGTH
+VALUE = ir.VectorType(ir.DoubleType(), VECTOR_LENGTH)
+
+
+class Vector(types.Type):
+    """Eight numbers."""
+
+    def __init__(self) -> None:
+        super().__init__("Vector")
+
+
+VECTOR = Vector()
+
+
+@register_model(Vector)
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, VALUE)
+
+
+class _OfTwo(AbstractTemplate):
+    def generic(self, arguments: Any, keywords: Any) -> Any:
+        return signature(VECTOR, VECTOR, VECTOR) if tuple(arguments) == (VECTOR, VECTOR) else None
+
+
+def _arithmetic(function: Callable[..., Any], instruction: str) -> None:
+    infer_global(function)(type("_Arithmetic", (_OfTwo,), {"key": function}))
+
+    @lower_builtin(function, Vector, Vector)
+    def lower(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return getattr(builder, instruction)(*arguments)
+
+
+_arithmetic(operator.add, "fadd")
+_arithmetic(operator.iadd, "fadd")
+_arithmetic(operator.sub, "fsub")
+_arithmetic(operator.mul, "fmul")
+_arithmetic(operator.truediv, "fdiv")
+
+
+def _pointer(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, VALUE.as_pointer())
+
+
+def _constant(number: float) -> Any:
+    return ir.Constant(VALUE, [number] * VECTOR_LENGTH)
+
+
+def _function(instructions: Callable[..., Any], *kinds: Any, result: Any = VECTOR) -> Any:
+    """What is made of arguments of these types by ``instructions(builder, *values)``."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return instructions(builder, *arguments)
+
+    if len(kinds) == 1:
+
+        @intrinsic
+        def of_one(context: Any, x: Any) -> Any:
+            return result(*kinds), generate
+
+        return of_one
+
+    if len(kinds) == 2:
+
+        @intrinsic
+        def of_two(context: Any, x: Any, y: Any) -> Any:
+            return result(*kinds), generate
+
+        return of_two
+
+    @intrinsic
+    def of_three(context: Any, x: Any, y: Any, z: Any) -> Any:
+        return result(*kinds), generate
+
+    return of_three
+
+
+def _load(builder: Any, address: Any) -> Any:
+    return builder.load(_pointer(builder, address), align=8)
+
+
+def _stretched(builder: Any, x: Any) -> Any:
+    number = ir.IntType(32)
+    one = builder.insert_element(ir.Constant(VALUE, ir.Undefined), x, number(0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(number, VECTOR_LENGTH), [0] * VECTOR_LENGTH))
+
+
+def _by_name(name: str) -> Callable[..., Any]:
+    kind = ir.FunctionType(VALUE, [VALUE])
+    return lambda builder, x: builder.call(get_or_insert_function(builder.module, kind, f"{name}.v{VECTOR_LENGTH}f64"), [x])
+
+
+def _signs(builder: Any, x: Any) -> Any:
+    rest = builder.select(builder.fcmp_ordered("<", x, _constant(0.0)), _constant(-1.0), x)
+    return builder.select(builder.fcmp_ordered(">", x, _constant(0.0)), _constant(1.0), rest)
+
+
+def _guarded(builder: Any, x: Any, y: Any) -> Any:
+    counts = [builder.fcmp_unordered("!=", value, _constant(0.0)) for value in (x, y)]
+    return builder.select(builder.and_(*counts), builder.fmul(x, y), _constant(0.0))
+
+
+def _larger(builder: Any, x: Any, y: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", y, x), y, x)
+
+
+def _larger_or_none(builder: Any, x: Any, y: Any) -> Any:
+    taken = builder.or_(builder.fcmp_ordered(">", y, x), builder.fcmp_unordered("!=", y, y))
+    return builder.select(taken, y, x)
+
+
+def _between(builder: Any, x: Any, low: Any, high: Any) -> Any:
+    low, high = _stretched(builder, low), _stretched(builder, high)
+    inside = builder.and_(builder.fcmp_ordered(">=", x, low), builder.fcmp_ordered("<=", x, high))
+    bits = ir.IntType(VECTOR_LENGTH)
+    return builder.icmp_unsigned("==", builder.bitcast(inside, bits), bits(2**VECTOR_LENGTH - 1))
+
+
+@intrinsic
+def write_vector(context: Any, address: Any, value: Any) -> Any:
+    """Put numbers at an address, as `vector_at` takes them."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        builder.store(arguments[1], _pointer(builder, arguments[0]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, VECTOR), generate
+
+
+vector_at = _function(_load, types.int64)  # of an address, which need be a multiple of eight only
+vector_of = _function(_stretched, types.float64)  # one number, eight times
+magnitudes = _function(_by_name("llvm.fabs"), VECTOR)
+square_roots = _function(_by_name("llvm.sqrt"), VECTOR)
+signs_of = _function(_signs, VECTOR)  # 1, -1, or what is neither positive nor negative itself
+guarded_products = _function(_guarded, VECTOR, VECTOR)  # zero if either factor is, also beside numbers that are not finite
+larger_of = _function(_larger, VECTOR, VECTOR)  # the first one if they cannot be compared
+larger_or_none = _function(_larger_or_none, VECTOR, VECTOR)  # nan if either is
+all_between = _function(_between, VECTOR, types.float64, types.float64, result=types.boolean)  # with the ends
