@@ -124,6 +124,7 @@ ARRAY_SOURCES = (
     "weighted_taps",
     "pair_distances",
     "factored_systems",
+    "entry_order",
     "colouring_orders",
     "colouring",
     "star_colouring",

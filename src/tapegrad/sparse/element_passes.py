@@ -8,6 +8,7 @@ from tapegrad.linear.front_passes import ONE
 from tapegrad.linear.linear_tape import LinearTape
 from tapegrad.sparse.edges import OnePass, Vector, has_rows
 from tapegrad.sparse.element_rows import ElementLayout
+from tapegrad.sparse.sparsity import Sparsity
 
 __all__ = ["ElementPass", "one_pass_for"]
 
@@ -23,11 +24,11 @@ class ElementPass(OnePass):
 
     Parameters
     ----------
-    pattern : csr_array
+    pattern : Sparsity
         As for `OnePass`.
     """
 
-    def __init__(self, pattern: Any) -> None:
+    def __init__(self, pattern: Sparsity) -> None:
         super().__init__(pattern, True)
         self._layout: ElementLayout | None = None
 
@@ -74,7 +75,7 @@ class ElementPass(OnePass):
         return self._way is not None
 
 
-def one_pass_for(pattern: Any, derivative: Any, second: bool) -> OnePass | None:
+def one_pass_for(pattern: Sparsity, derivative: Any, second: bool) -> OnePass | None:
     """The pass over the rows of what was recorded; None where there are none."""
     if has_rows(derivative):
         return OnePass(pattern, second)
