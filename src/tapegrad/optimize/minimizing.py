@@ -208,8 +208,6 @@ def _minimized(
     sparse: bool,
 ) -> Any:
     """What SciPy finds."""
-    optimize = solvers()
-
     is_approximated = (options or {}).get("hessian_approximation") == "limited-memory"
     second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS or kind in FOR_LINEAR or (kind == "ipopt" and not is_approximated)
     function = ScipyFunction(f, packing, args, keeps=second, strict=True)
@@ -234,7 +232,7 @@ def _minimized(
     if kind in WITH_HESSIANS:
         known["hess"] = function.hess
     with function, Progress(progress) as steps:
-        found = optimize.minimize(
+        found = solvers().minimize(
             function.value,
             packing.start,
             method=method,
