@@ -1,7 +1,9 @@
 """Patterns as index arrays, beside SciPy's sparse arrays of the same entries."""
 
+import json
 from typing import Any
 
+import fresh_processes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -38,6 +40,22 @@ def assert_same(found: Sparsity, expected: Any) -> None:
 @given(entries())
 def test_entries_in_any_order_come_into_rows(given: Any) -> None:
     assert_same(Sparsity.from_pairs(*given), of_scipy(*given))
+
+
+def test_structures_and_colours_import_no_scipy() -> None:
+    code = """
+import json, sys
+import numpy as np
+import tapegrad as tg
+from tapegrad.sparse.evaluation import Evaluation
+from tapegrad.sparse.recorded_calls import recorded
+for second, f in ((False, lambda x: x[1:] * x[:-1] ** 2), (True, lambda x: (x[1:] * x[:-1] ** 2).sum())):
+    derivative = recorded(f, (np.ones(50),), {}, 0, False, "sparse.jacobian", second)[2]
+    pattern, values = Evaluation(second).entries(derivative)
+    assert len(values) == pattern.nnz > 0
+print(json.dumps([name for name in sys.modules if name.partition(".")[0] in ("scipy", "hashlib", "_hashlib")]))
+"""
+    assert json.loads(fresh_processes.run(code, fresh_processes.environment()).stdout) == []
 
 
 @given(entries(), st.integers(0, 10**6))

@@ -16,7 +16,6 @@ from tapegrad.optimize.constraints import constraint_functions, recordable, scip
 from tapegrad.optimize.dependence import constants, depends_on_tracked, frozen, none_tracked, recorded, tracked_in
 from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.limits import refuse_tracked_limits
-from tapegrad.optimize.linear_systems import systems_for
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import ScipyFunction
 from tapegrad.optimize.scipy_solvers import solvers
@@ -138,7 +137,8 @@ def minimize(
     array([-0.25, -0.25])
     """
     packing = Packing(x0, "minimize")
-    systems_for("minimize", solver, packing.size)
+    if solver is not None:
+        look_up("optimize.linear_systems:systems_for")("minimize", solver, packing.size)
     f = called(f)
     if program:
         f = look_up("programs.program:program")(f)

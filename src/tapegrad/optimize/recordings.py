@@ -180,14 +180,8 @@ class ScipyFunction(Recordings[_Point]):
     def _point_of(self, made: Call) -> Any:
         output = scalar_output(made, "minimize")
         value = self._checked(float(output._data))
-        if made.recording is None and output._row:
-            from tapegrad.autograd.entry_points import grad as tensor_grad
-
-            # The graph is walked again if products with the Hessian are wanted at this point, which not all points are.
-            found: list[Any] = list(tensor_grad(output, made.leaves, retain_graph=True, materialize_grads=True))
-        else:
-            found = gradients(made, output)
-        point = _Point(value, _vector(found))
+        # What was recorded is walked again if products with the Hessian are wanted at this point, which not all points are.
+        point = _Point(value, _vector(gradients(made, output, keeps=True)))
         if made.kept:  # by a program, whose rows will have other values
             kept = detached(made, "minimize", second=True)
             if kept is None:

@@ -269,7 +269,8 @@ class Evaluation:
             plan = self._compressed(known.pattern, derivative)
         if isinstance(plan, OnePass) and not plan.is_known(derivative):
             plan = plan.settled_for(derivative)
-        self._known = replace(known, plan=plan)
+        if known is not self._known or plan is not known.plan:
+            self._known = replace(known, plan=plan)
         return plan
 
     def learn(self, derivative: Any) -> None:
