@@ -37,7 +37,10 @@ class Sparsity:
     @classmethod
     def from_rows(cls, ends: Vector, columns: Vector, shape: tuple[int, int]) -> Sparsity:
         """That of rows whose entries are there once each, in any order."""
-        return cls(ends, columns, shape).transposed().transposed()
+        made = cls(ends, columns, shape)
+        ascends, starts = made.indices[1:] > made.indices[:-1], made.indptr[1:-1]
+        ascends[starts[(starts > 0) & (starts < made.nnz)] - 1] = True
+        return made if ascends.all() else made.transposed().transposed()
 
     @classmethod
     def from_pairs(cls, rows: Vector, columns: Vector, shape: tuple[int, int]) -> Sparsity:
