@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import types
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -185,6 +186,12 @@ print(json.dumps([found.x.tolist(), imported, cyipopt.Problem]))
 def test_libraries_of_other_numbers_are_left_to_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ipopt_interface, "KNOWN_TYPES", ("of_single_precision",))
     assert ipopt_library().Problem == "the package"
+
+
+def test_a_package_that_somebody_made_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = types.ModuleType("cyipopt")
+    monkeypatch.setitem(sys.modules, "cyipopt", made)
+    assert ipopt_library() is made
 
 
 @pytest.mark.parametrize("content", [None, b"no library"])

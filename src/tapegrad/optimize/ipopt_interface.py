@@ -74,11 +74,14 @@ def ipopt_library() -> Any:
 
 def _direct() -> Any:
     """This interface; None where IPOPT's library is not to be found, or not known to have its numbers as they are here."""
-    package = find_spec("cyipopt")
+    try:
+        package, beside = find_spec("cyipopt"), find_spec("ipopt_wrapper")
+    except ValueError:  # a module that somebody made, and that nobody finds
+        return None
     if package is None or package.submodule_search_locations is None:
         return None
     inside = PathFinder.find_spec("cyipopt.ipopt_wrapper", package.submodule_search_locations)
-    for found in (inside, find_spec("ipopt_wrapper")):  # where it is, and was before cyipopt 1.7
+    for found in (inside, beside):  # where it is, and was before cyipopt 1.7
         if found is not None and isinstance(found.loader, ExtensionFileLoader) and found.origin is not None:
             try:
                 library = ctypes.PyDLL(found.origin)  # with the interpreter's lock: IPOPT's solvers are not for several threads
