@@ -116,6 +116,8 @@ class Problem:
     cl, cu : ndarray, shape (m,)
     """
 
+    _problem = ADDRESS()
+
     def __init__(self, library: ctypes.PyDLL, n: int, m: int, given: Any, lb: Vector, ub: Vector, cl: Vector, cu: Vector) -> None:
         self._library, self._n, self._m, self._given = library, n, m, given
         self._error: BaseException | None = None
@@ -182,12 +184,20 @@ class Problem:
         finally:
             if sys.unraisablehook is keep:
                 sys.unraisablehook = former
-            self._library.FreeIpoptProblem(self._problem)
-            self._calls = []  # which hold this object
+            self._free()
         if self._error is not None:
             raise self._error
         said = MESSAGES.get(status, f"IPOPT failed with status {status}")
         return x, {"status": status, "status_msg": said, "mult_g": found[2], "mult_x_L": found[3], "mult_x_U": found[4]}
+
+    def _free(self) -> None:
+        """Give back what IPOPT keeps, unless that was done."""
+        problem, self._problem = self._problem, ADDRESS()
+        if problem:
+            self._library.FreeIpoptProblem(problem)
+        self._calls = []  # which hold this object
+
+    __del__ = _free
 
     def _call(self, method: Callable[..., bool | None], *arguments: Any) -> int:
         """Call what IPOPT asked for; whether it went well."""
