@@ -206,15 +206,13 @@ def test_where_there_is_no_library_the_package_is_asked(content: bytes | None, p
 
 @has_ipopt
 def test_ipopt_goes_the_same_way_as_by_the_package() -> None:
-    import cyipopt  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
     def minimum() -> Any:
         return optimize.minimize(
             lambda x: (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum(), np.full(6, 0.5), method="ipopt", tol=1e-9,
             bounds=[(0.0, 2.0)] * 6, constraints=optimize.between(lambda x: x[1:] * x[:-1], -1.0, 0.8),
         )  # fmt: skip
 
-    assert ipopt_library() is not cyipopt
+    assert isinstance(ipopt_library(), ipopt_interface._Direct)
     found = minimum()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ipopt_interface, "_direct", lambda: None)

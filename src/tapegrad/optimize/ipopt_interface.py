@@ -14,7 +14,6 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from importlib.machinery import ExtensionFileLoader, PathFinder
 from importlib.util import find_spec
 from typing import Any
@@ -69,7 +68,11 @@ def ipopt_library() -> Any:
     ImportError
         If that is not installed, or a library that it needs is not there.
     """
-    return _direct() or import_module("cyipopt")
+    if (found := _direct()) is not None:
+        return found
+    import cyipopt  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    return cyipopt
 
 
 def _direct() -> Any:
