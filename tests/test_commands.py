@@ -58,7 +58,7 @@ PEERS = {"torch", "jax", "autograd", "lifelines", "pymanopt", "casadi", "aesara"
 WITH_EXTRAS = {
     "optimize/histories.py": ("progress", "tqdm"),
     "optimize/results.py": ("plot", "matplotlib"),
-    "optimize/interior_point.py": ("ipopt", "cyipopt"),
+    "optimize/ipopt_interface.py": ("ipopt", "cyipopt"),
 }
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "umap": "umap-learn", "numba_stats": "numba-stats", "llvmlite": "numba"}
 

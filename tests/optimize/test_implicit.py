@@ -351,10 +351,15 @@ def test_parameters_written_in_place() -> None:
         x.sum().backward()
 
 
-def test_bounds_that_are_parameters() -> None:
+@pytest.mark.parametrize("bounds", [lambda w: [(w, None)] * 2, lambda w: [(0.0, np.float64(1.0)), [None, w]]])
+def test_bounds_that_are_parameters(bounds: Any) -> None:
     w = tg.tensor(0.0, requires_grad=True)
     with pytest.raises(NotImplementedError, match="bounds that are tracked tensors"):
-        optimize.minimize(lambda x: (x * x).sum(), [1.0], bounds=[(w, None)])
+        optimize.minimize(lambda x: (x * x).sum(), [1.0, 1.0], bounds=bounds(w))
+
+
+def test_limits_that_are_parameters() -> None:
+    w = tg.tensor(0.0, requires_grad=True)
     with pytest.raises(NotImplementedError, match="bounds that are tracked tensors"):
         optimize.minimize(lambda x: (x * x).sum(), [1.0], constraints=optimize.between(lambda x: x, w, 1.0))
 

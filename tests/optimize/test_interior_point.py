@@ -12,6 +12,7 @@ from scipy.optimize import LinearConstraint, NonlinearConstraint
 from scipy.sparse import coo_array, csr_array
 
 import tapegrad as tg
+from tapegrad.optimize import ipopt_interface
 from tapegrad.optimize.interior_point import Problem
 from tapegrad.optimize.packing import Packing
 from tapegrad.optimize.recordings import ScipyFunction
@@ -102,12 +103,14 @@ def test_derivatives_by_differences_are_refused() -> None:
         Problem(ScipyFunction(rosenbrock, packing, keeps=True), packing, given)
 
 
-@pytest.fixture(params=["stand-in", *["cyipopt"] * (importlib.util.find_spec("cyipopt") is not None)])
+@pytest.fixture(params=["stand-in", *["IPOPT", "cyipopt"] * (importlib.util.find_spec("cyipopt") is not None)])
 def ipopt(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """What solves the problem."""
     name: str = request.param
     if name == "stand-in":
         monkeypatch.setitem(sys.modules, "cyipopt", interior_point_solver)
+    if name == "cyipopt":
+        monkeypatch.setattr(ipopt_interface, "_direct", lambda: None)
     return name
 
 

@@ -230,6 +230,18 @@ def test_scipy_fun_shares_a_recording() -> None:
     assert fun.evaluations == before
 
 
+def test_products_leave_gradients_of_tensors_around_the_function_alone() -> None:
+    w = tg.tensor([2.0, 3.0], requires_grad=True)
+    fun = optimize.scipy_fun(lambda x: ((x * w - 1.0) ** 2).sum(), np.ones(2))
+    np.testing.assert_array_equal(fun.hessp(fun.x0, np.ones(2)), [8.0, 18.0])
+    value, gradient = fun(fun.x0)  # of a recording that is kept for products
+    assert value == 5.0
+    np.testing.assert_array_equal(gradient, [4.0, 12.0])
+    assert w.grad is None
+    (w * w).sum().backward()
+    np.testing.assert_array_equal(w.grad, [4.0, 6.0])
+
+
 def test_scipy_fun_of_a_structured_variable() -> None:
     fun = optimize.scipy_fun(lambda p: p["x"] * (p["y"] ** 2).sum(), {"x": 2.0, "y": np.array([1.0, 3.0])})
     np.testing.assert_array_equal(fun.x0, [2.0, 1.0, 3.0])

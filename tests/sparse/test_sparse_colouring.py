@@ -13,6 +13,9 @@ from scipy.sparse.csgraph import connected_components
 import tapegrad as tg
 from tapegrad.sparse.colouring import ORDERS, acyclic_colours, column_colours, star_colours
 from tapegrad.sparse.compression import Bidirectional, Substitution, of_hessian, of_jacobian
+from tapegrad.sparse.sparsity import Sparsity
+
+sparsity = Sparsity.from_matrix
 
 
 def random_pattern(seed: int, m: int, n: int, density: float) -> Any:
@@ -76,7 +79,7 @@ shapes = st.tuples(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 30)
 @settings(max_examples=60)
 def test_no_row_has_a_colour_twice(order: str, shape: Any) -> None:
     pattern = random_pattern(*shape)
-    colours, count, _ = column_colours(pattern, order)
+    colours, count, _ = column_colours(sparsity(pattern), order)
     assert colours.min() >= 0
     assert colours.max() < count
     for i in range(pattern.shape[0]):
@@ -90,7 +93,7 @@ def test_no_row_has_a_colour_twice(order: str, shape: Any) -> None:
 def test_no_path_of_four_has_two_colours(order: str, shape: Any) -> None:
     seed, n, _, density = shape
     pattern = random_graph(seed, n, density)
-    colours, count, _ = star_colours(pattern, order)
+    colours, count, _ = star_colours(sparsity(pattern), order)
     assert colours.max() < count
     assert is_star_colouring(pattern, colours)
 
@@ -101,7 +104,7 @@ def test_no_path_of_four_has_two_colours(order: str, shape: Any) -> None:
 def test_no_cycle_has_two_colours(order: str, shape: Any) -> None:
     seed, n, _, density = shape
     pattern = random_graph(seed, n, density)
-    colours, count, _ = acyclic_colours(pattern, order)
+    colours, count, _ = acyclic_colours(sparsity(pattern), order)
     assert colours.max() < count
     assert is_acyclic_colouring(pattern, colours)
 
@@ -124,7 +127,7 @@ def test_all_entries_come_back_from_products(shape: Any, mode: str) -> None:
     pattern = random_pattern(*shape)
     values = pattern.astype(float)
     values.data = np.random.default_rng(1).uniform(size=pattern.nnz)
-    plan = of_jacobian(pattern, mode)
+    plan = of_jacobian(sparsity(pattern), mode)
     if isinstance(plan, Bidirectional):
         assert mode == "auto"
         np.testing.assert_allclose(plan.entries_from(lambda v: values @ v, lambda v: values.T @ v), values.data)
@@ -138,7 +141,7 @@ def test_all_entries_come_back_from_products(shape: Any, mode: str) -> None:
 def test_all_entries_of_symmetric_matrices_come_back(shape: Any) -> None:
     seed, n, _, density = shape
     pattern, values = random_symmetric(seed, n, density)
-    np.testing.assert_allclose(of_hessian(pattern).entries(lambda v: values @ v), values.data)
+    np.testing.assert_allclose(of_hessian(sparsity(pattern)).entries(lambda v: values @ v), values.data)
 
 
 @given(shape=shapes)
@@ -146,21 +149,21 @@ def test_all_entries_of_symmetric_matrices_come_back(shape: Any) -> None:
 def test_all_entries_of_symmetric_matrices_come_back_by_substitution(shape: Any) -> None:
     seed, n, _, density = shape
     pattern, values = random_symmetric(seed, n, density)
-    np.testing.assert_allclose(Substitution(pattern, "auto").entries(lambda v: values @ v), values.data, rtol=1e-11)
+    np.testing.assert_allclose(Substitution(sparsity(pattern), "auto").entries(lambda v: values @ v), values.data, rtol=1e-11)
 
 
 def test_trees_have_two_acyclic_colours() -> None:
     tridiagonal = csr_array(sum(np.eye(50, k=k) for k in (-1, 0, 1)) != 0)
     arrow = np.eye(50, dtype=bool)
     arrow[0] = arrow[:, 0] = True
-    assert acyclic_colours(tridiagonal)[1] == acyclic_colours(csr_array(arrow))[1] == 2
+    assert acyclic_colours(sparsity(tridiagonal))[1] == acyclic_colours(sparsity(csr_array(arrow)))[1] == 2
 
 
 def test_more_colours_than_products_in_one_band() -> None:
     pattern = csr_array(np.tril(np.ones((300, 300), bool)))
     values = pattern.astype(float)
     values.data = np.arange(1.0, values.nnz + 1)
-    plan = of_jacobian(pattern, "forward")
+    plan = of_jacobian(sparsity(pattern), "forward")
     assert plan.info.colours == 300
     np.testing.assert_array_equal(plan.entries(lambda v: values @ v), values.data)
 
@@ -168,23 +171,23 @@ def test_more_colours_than_products_in_one_band() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_auto_is_within_a_fifth_of_the_best_order(seed: int) -> None:
     pattern = random_pattern(seed, 300, 300, 0.02)
-    counts = [column_colours(pattern, order)[1] for order in ORDERS]
-    assert column_colours(pattern)[1] <= 1.2 * min(counts)
+    counts = [column_colours(sparsity(pattern), order)[1] for order in ORDERS]
+    assert column_colours(sparsity(pattern))[1] <= 1.2 * min(counts)
     graph = random_graph(seed, 300, 0.01)
     for colours in (star_colours, acyclic_colours):
-        assert colours(graph)[1] <= 1.2 * min(colours(graph, order)[1] for order in ORDERS)
+        assert colours(sparsity(graph))[1] <= 1.2 * min(colours(sparsity(graph), order)[1] for order in ORDERS)
 
 
 def test_bands_need_as_many_colours_as_a_row_has_entries() -> None:
     band = csr_array(sum(np.eye(50, k=k) for k in (-2, -1, 0, 1, 2)) != 0)
-    assert of_jacobian(band).info.colours == 5
-    assert of_hessian(csr_array(sum(np.eye(50, k=k) for k in (-1, 0, 1)) != 0)).info.colours == 3
+    assert of_jacobian(sparsity(band)).info.colours == 5
+    assert of_hessian(sparsity(csr_array(sum(np.eye(50, k=k) for k in (-1, 0, 1)) != 0))).info.colours == 3
 
 
 def test_a_dense_row_is_taken_by_rows() -> None:
     pattern = np.eye(40, dtype=bool)
     pattern[3] = True
-    info = of_jacobian(csr_array(pattern)).info
+    info = of_jacobian(sparsity(csr_array(pattern))).info
     assert (info.method, info.colours) == ("reverse", 2)
 
 
@@ -223,7 +226,7 @@ def test_products_in_both_directions_give_all_entries(seed: int, m: int, n: int,
     values.data = np.random.default_rng(1).uniform(size=pattern.nnz)
     for chosen in (np.random.default_rng(seed).random(m) < 0.4, np.random.default_rng(seed).random(n) < 0.4):
         lines = np.repeat(np.arange(m), np.diff(pattern.indptr)) if chosen is not None and len(chosen) == m else pattern.indices
-        plan = Bidirectional(pattern, chosen[lines], "auto")
+        plan = Bidirectional(sparsity(pattern), chosen[lines], "auto")
         found = plan.entries_from(lambda v: values @ v, lambda v: values.T @ v)
         np.testing.assert_allclose(found, values.data)
 
@@ -233,15 +236,15 @@ def test_arrows_take_both_directions() -> None:
     dense[:3] = True
     dense[:, -2:] = True
     pattern = csr_array(dense)
-    plan = of_jacobian(pattern)
+    plan = of_jacobian(sparsity(pattern))
     assert (plan.info.method, plan.info.colours) == ("bidirectional", 6)
-    assert of_jacobian(pattern, "forward").info.colours == of_jacobian(pattern, "reverse").info.colours == 500
+    assert of_jacobian(sparsity(pattern), "forward").info.colours == of_jacobian(sparsity(pattern), "reverse").info.colours == 500
 
 
 @given(st.integers(0, 10**6), st.integers(2, 40), st.integers(0, 3))
 @settings(max_examples=60)
 def test_both_directions_are_taken_for_fewer_colours_only(seed: int, n: int, long: int) -> None:
     pattern = with_long_lines(seed, n, n, long, long)
-    one = min(of_jacobian(pattern, mode).info.colours for mode in ("forward", "reverse"))
-    found = of_jacobian(pattern).info
+    one = min(of_jacobian(sparsity(pattern), mode).info.colours for mode in ("forward", "reverse"))
+    found = of_jacobian(sparsity(pattern)).info
     assert found.colours <= (0.75 * one if found.method == "bidirectional" else one)

@@ -121,7 +121,7 @@ def test_elements_are_put_in_order_once_for_a_structure(monkeypatch: pytest.Monk
             layouts.append(tape)
             super().__init__(tape)
 
-    monkeypatch.setattr("tapegrad.sparse.element_passes.ElementLayout", Counted)
+    monkeypatch.setattr("tapegrad.sparse.element_rows.ElementLayout", Counted)
     made = tg.sparse.hessian(lambda x: x[0] * np.sin(x[1]) - x[1] * x[2], mode="edges")
     for point in (np.array([1.0, 2.0, 3.0]), np.array([-1.0, 2.0, 3.0]), np.array([1.0, -2.0, 0.0])):
         made(point)

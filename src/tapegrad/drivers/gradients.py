@@ -269,8 +269,16 @@ def scalar_output(made: Call, name: str) -> Tensor:
     )
 
 
-def gradients(made: Call, output: Tensor) -> list[Any]:
-    """Gradients of a scalar output by the leaves of its call, zeros where it does not depend on one."""
+def gradients(made: Call, output: Tensor, keeps: bool = False) -> list[Any]:
+    """Gradients of a scalar output by the leaves of its call, zeros where it does not depend on one.
+
+    Parameters
+    ----------
+    made : Call
+    output : Tensor
+    keeps : bool
+        Whether what was recorded is kept for other passes, as it is of calls that are kept, and the gradients are constants.
+    """
     if made.gradients is not None:
         return made.gradients
     leaves = made.leaves
@@ -282,20 +290,21 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
         return []
     if not output._row:
         return [wrap(_zeros(leaf)) if made.inside else _zeros(leaf) for leaf in leaves]
-    if made.inside:
+    if made.inside and not keeps:
         from tapegrad.autograd.entry_points import grad as tensor_grad
         from tapegrad.autograd.once_differentiable import strictly
 
         return list(strictly(tensor_grad, output, leaves, create_graph=True, materialize_grads=True))
     found = None
-    if output._row > 0 and not TAPE.anomalies:
-        if not made.kept and (in_one_call := _in_one_call(output, leaves)) is not None:
+    if output._row > 0 and not TAPE.anomalies and not made.inside:
+        kept = made.kept or keeps
+        if not kept and (in_one_call := _in_one_call(output, leaves)) is not None:
             return in_one_call
-        found = sweep_towards(output._row, leaves, 0) if made.kept else sweep_towards(output._row, leaves)
+        found = sweep_towards(output._row, leaves, 0) if kept else sweep_towards(output._row, leaves)
     if found is None:
         from tapegrad.autograd.entry_points import grad as tensor_grad
 
-        return list(tensor_grad(output, leaves, retain_graph=made.kept, materialize_grads=True))
+        return list(tensor_grad(output, leaves, retain_graph=made.kept or keeps, materialize_grads=True))
     return [_zeros(leaf) if g is None else g for leaf, g in zip(leaves, found, strict=True)]
 
 

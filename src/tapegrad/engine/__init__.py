@@ -126,6 +126,7 @@ ARRAY_SOURCES = (
     "pair_distances",
     "cosines",
     "factored_systems",
+    "entry_order",
     "colouring_orders",
     "colouring",
     "star_colouring",

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.optimize.histories import Progress
+from tapegrad.optimize.ipopt_interface import ipopt_library
 from tapegrad.optimize.limits import bounds_as_arrays
 from tapegrad.optimize.packing import Packing
 from tapegrad.optimize.recordings import ScipyFunction
+from tapegrad.optimize.scipy_solvers import solvers
 from tapegrad.optimize.sparse_constraints import limits_of, parts_of
 
 __all__ = ["Problem", "minimized"]
@@ -39,14 +41,14 @@ class _Pattern(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, matrix: Any, first_row: int = 0, lower: bool = False) -> _Pattern:
-        """That of a csr_array, or of its lower triangle."""
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        taken = np.flatnonzero(rows >= matrix.indices) if lower else None
-        columns = matrix.indices
+    def of(cls, pattern: Any, first_row: int = 0, lower: bool = False) -> _Pattern:
+        """That of compressed rows (a `Sparsity`, a csr_array), or of their lower triangle."""
+        rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+        taken = np.flatnonzero(rows >= pattern.indices) if lower else None
+        columns = pattern.indices
         if taken is not None:
             rows, columns = rows[taken], columns[taken]
-        return cls(rows + first_row, columns, taken, matrix.nnz)
+        return cls(rows + first_row, columns, taken, pattern.nnz)
 
 
 class Problem:
@@ -65,7 +67,7 @@ class Problem:
     second : bool
         Whether Hessians are wanted.
     step : callable, optional
-        Called with a point after each iteration.
+        Called with a point and the number of iterations after each of these.
 
     Attributes
     ----------
@@ -94,7 +96,7 @@ class Problem:
         packing: Packing,
         constraints: Any,
         second: bool = True,
-        step: Callable[[Vector], Any] | None = None,
+        step: Callable[[Vector, int], Any] | None = None,
     ) -> None:
         self.function, self.is_second_order, self._step = function, second, step
         self.parts = parts_of(constraints, packing, "method='ipopt' takes second derivatives of constraints", second)
@@ -109,14 +111,14 @@ class Problem:
 
     def _find_patterns(self, x: Vector) -> None:
         starts = self._ends[:-1].tolist()
-        self._jacobians = [_Pattern.of(part.jacobian(x), start) for part, start in zip(self.parts, starts, strict=True)]
+        self._jacobians = [_Pattern.of(part.jacobian_entries(x)[0], start) for part, start in zip(self.parts, starts, strict=True)]
         self._hessians: list[_Pattern] = []
         if not self.is_second_order:
             return
-        self._hessians = [_Pattern.of(self.function.sparse_hess(x), lower=True)]
+        self._hessians = [_Pattern.of(self.function.hessian_entries(x)[0], lower=True)]
         for part, start, end in zip(self.parts, starts, self._ends[1:].tolist(), strict=True):
             if part.hessian is not None:
-                self._hessians.append(_Pattern.of(part.hessian(x, np.ones(end - start)), lower=True))
+                self._hessians.append(_Pattern.of(part.hessian_entries(x, np.ones(end - start))[0], lower=True))
 
     def find_patterns_again(self) -> None:
         """Take entries that came up at the latest point."""
@@ -143,7 +145,7 @@ class Problem:
 
     def jacobian(self, x: Vector) -> Vector:
         """These entries."""
-        found = [_entries(part.jacobian(x), pattern) for part, pattern in zip(self.parts, self._jacobians, strict=True)]
+        found = [_entries(part.jacobian_entries(x), pattern) for part, pattern in zip(self.parts, self._jacobians, strict=True)]
         return np.concatenate([np.zeros(0), *found])
 
     def hessianstructure(self) -> tuple[Vector, Vector]:
@@ -154,10 +156,10 @@ class Problem:
         """These entries, of ``factor * f + multipliers @ c``."""
         self.hessians += 1
         patterns = iter(self._hessians)
-        found = [factor * _entries(self.function.sparse_hess(x), next(patterns))]
+        found = [factor * _entries(self.function.hessian_entries(x), next(patterns))]
         for part, start, end in zip(self.parts, self._ends[:-1].tolist(), self._ends[1:].tolist(), strict=True):
             if part.hessian is not None:
-                found.append(_entries(part.hessian(x, multipliers[start:end]), next(patterns)))
+                found.append(_entries(part.hessian_entries(x, multipliers[start:end]), next(patterns)))
         return np.concatenate(found)
 
     def intermediate(self, *state: Any) -> bool:
@@ -168,7 +170,7 @@ class Problem:
         if number:
             self.iterations += 1
             if self._step is not None:
-                self._step(self.latest)
+                self._step(self.latest, self.iterations)
         return True
 
 
@@ -178,17 +180,17 @@ def _joined(patterns: Sequence[_Pattern]) -> tuple[Vector, Vector]:
     return np.concatenate([nothing, *(p.rows for p in patterns)]), np.concatenate([nothing, *(p.columns for p in patterns)])
 
 
-def _entries(matrix: Any, pattern: _Pattern) -> Vector:
-    """Data of a matrix at the places of a pattern.
+def _entries(found: tuple[Any, Vector], pattern: _Pattern) -> Vector:
+    """Values of entries at the places of a pattern.
 
     Raises
     ------
     _Grown
         If there are more places now: patterns of functions with branches grow, and never lose an entry.
     """
-    if matrix.nnz != pattern.size:
+    now, data = found
+    if now.nnz != pattern.size:
         raise _Grown
-    data: Vector = matrix.data
     return data if pattern.taken is None else data[pattern.taken]
 
 
@@ -225,7 +227,7 @@ def minimized(
     callback: Callable[[Any], Any] | None,
     options: dict[str, Any] | None,
     steps: Progress,
-) -> Any:
+) -> dict[str, Any]:
     """What IPOPT finds.
 
     Parameters
@@ -240,7 +242,8 @@ def minimized(
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
+    dict
+        The fields of a result.
 
     Raises
     ------
@@ -248,7 +251,7 @@ def minimized(
         If ``cyipopt`` is not installed.
     """
     try:
-        import cyipopt  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        library = ipopt_library()
     except ImportError as error:
         raise ModuleNotFoundError(
             "minimize: method='ipopt' needs cyipopt: pip install 'tapegrad[ipopt]', which needs the library IPOPT and its headers "
@@ -256,52 +259,51 @@ def minimized(
             f"It said: {error}",
             name="cyipopt",
         ) from None
-    from scipy.optimize import OptimizeResult
 
     given = _options(tol, options)
     second = given.get("hessian_approximation", "exact") != "limited-memory"
 
-    def step(x: Vector) -> None:
+    def step(x: Vector, number: int) -> None:
         steps.note(function.latest_value, function.gradient(x), function.evaluations)
         if callback is not None:
             try:
-                callback(OptimizeResult(x=x.copy(), fun=function.latest_value, nit=problem.iterations))
+                callback(solvers().OptimizeResult(x=x.copy(), fun=function.latest_value, nit=number))
             except StopIteration:
                 raise _Stopped from None
 
     problem = Problem(function, packing, constraints, second, step)
     if not len(steps.history) and function.first is not None:
         steps.note(*function.first, 1)
-    x, info = _solved(cyipopt, problem, packing.start, bounds_as_arrays(bounds, packing.size), given)
+    x, info = _solved(library, problem, packing.start, bounds_as_arrays(bounds, packing.size), given)
     status, message = int(info["status"]), info["status_msg"]
     if isinstance(problem.error, _Stopped):
         x, status, message = problem.latest, STOPPED, "`callback` raised `StopIteration`."
     elif problem.error is not None:
         raise problem.error
-    return OptimizeResult(
-        x=x,
-        fun=function.value(x),
-        jac=function.gradient(x),
-        success=status in SOLVED,
-        status=status,
-        message=message.decode() if isinstance(message, bytes) else message,
-        nit=problem.iterations,
-        nfev=function.evaluations,
-        njev=problem.gradients,
-        nhev=problem.hessians,
-        v=np.split(np.asarray(info["mult_g"]), np.cumsum(problem.sizes)[:-1]) if problem.sizes else [],
-        bound_multipliers=(info["mult_x_L"], info["mult_x_U"]),
-    )
+    return {
+        "x": x,
+        "fun": function.value(x),
+        "jac": function.gradient(x),
+        "success": status in SOLVED,
+        "status": status,
+        "message": message.decode() if isinstance(message, bytes) else message,
+        "nit": problem.iterations,
+        "nfev": function.evaluations,
+        "njev": problem.gradients,
+        "nhev": problem.hessians,
+        "v": np.split(np.asarray(info["mult_g"]), np.cumsum(problem.sizes)[:-1]) if problem.sizes else [],
+        "bound_multipliers": (info["mult_x_L"], info["mult_x_U"]),
+    }
 
 
 def _solved(
-    cyipopt: Any, problem: Problem, x: Vector, bounds: tuple[Vector, Vector], options: dict[str, Any]
+    library: Any, problem: Problem, x: Vector, bounds: tuple[Vector, Vector], options: dict[str, Any]
 ) -> tuple[Vector, Any]:
     """Where IPOPT ends, and what it says; where entries come up it begins anew from there, with these."""
     limits = [np.clip(side, -UNBOUNDED, UNBOUNDED) for side in bounds]
-    most, guarded = int(options.get("max_iter", 3000)), _Guarded(problem, cyipopt.CyIpoptEvaluationError)
+    most, guarded = int(options.get("max_iter", 3000)), _Guarded(problem, library.CyIpoptEvaluationError)
     while True:
-        solver = cyipopt.Problem(len(x), len(problem.lower), guarded, *limits, problem.lower, problem.upper)
+        solver = library.Problem(len(x), len(problem.lower), guarded, *limits, problem.lower, problem.upper)
         for name, value in options.items():
             try:
                 solver.add_option(name, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from tapegrad.optimize.constraints import Constraint
 from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["bounds_as_arrays", "refuse_tracked_limits"]
+
+PAIRS = frozenset([list, tuple])
+NUMBERS = frozenset([float, int, type(None), np.float64])  # most bounds are, and none of these is tracked
 
 
 def refuse_tracked_limits(name: str, bounds: Any, constraints: Any = (), advice: str = "") -> None:
@@ -34,7 +38,10 @@ def _has_tracked(value: Any) -> bool:
     if isinstance(value, Tensor):
         return value._row != 0
     if isinstance(value, (list, tuple)):
-        return any(map(_has_tracked, value))
+        kinds = set(map(type, value))
+        if kinds <= PAIRS:  # of thousands of variables: one after the other they take as long as a derivative
+            return bool(kinds) and _has_tracked(list(chain.from_iterable(value)))
+        return not kinds <= NUMBERS and any(map(_has_tracked, value))
     if isinstance(value, np.ndarray) and value.dtype == object:
         return any(map(_has_tracked, value.flat))
     return hasattr(value, "lb") and (_has_tracked(value.lb) or _has_tracked(value.ub))

@@ -16,7 +16,6 @@ from tapegrad.optimize.constraints import constraint_functions, recordable, scip
 from tapegrad.optimize.dependence import constants, depends_on_tracked, frozen, none_tracked, recorded, tracked_in
 from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.limits import refuse_tracked_limits
-from tapegrad.optimize.linear_systems import systems_for
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import ScipyFunction
 from tapegrad.optimize.scipy_solvers import solvers
@@ -138,7 +137,8 @@ def minimize(
     array([-0.25, -0.25])
     """
     packing = Packing(x0, "minimize")
-    systems_for("minimize", solver, packing.size)
+    if solver is not None:
+        look_up("optimize.linear_systems:systems_for")("minimize", solver, packing.size)
     f = called(f)
     if program:
         f = look_up("programs.program:program")(f)
@@ -208,8 +208,6 @@ def _minimized(
     sparse: bool,
 ) -> Any:
     """What SciPy finds."""
-    optimize = solvers()
-
     is_approximated = (options or {}).get("hessian_approximation") == "limited-memory"
     second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS or kind in FOR_LINEAR or (kind == "ipopt" and not is_approximated)
     function = ScipyFunction(f, packing, args, keeps=second, strict=True)
@@ -234,7 +232,7 @@ def _minimized(
     if kind in WITH_HESSIANS:
         known["hess"] = function.hess
     with function, Progress(progress) as steps:
-        found = optimize.minimize(
+        found = solvers().minimize(
             function.value,
             packing.start,
             method=method,

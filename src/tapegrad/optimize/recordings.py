@@ -136,7 +136,6 @@ class ScipyFunction(Recordings[_Point]):
     def __init__(self, f: Callable[..., Any], packing: Packing, args: Any = (), keeps: bool = False, strict: bool = False) -> None:
         super().__init__()
         self._f, self._packing, self._args, self._keeps = f, packing, as_arguments(args), keeps
-        self._sparse: Any = None
         self._code = ProgramHessians(f)
         self._strict = strict  # whether nan is refused at the first point
         self.first: tuple[float, float] | None = None  # value and largest element of the gradient at the first point
@@ -146,6 +145,10 @@ class ScipyFunction(Recordings[_Point]):
             from tapegrad.drivers.compiled import compiled_gradient
 
             self._value_and_gradient = compiled_gradient(f, 0, self._value_and_gradient)
+
+    @functools.cached_property
+    def _sparse(self) -> Any:
+        return look_up("sparse.evaluation:Evaluation")(True)
 
     @property
     def latest_value(self) -> float:
@@ -177,14 +180,8 @@ class ScipyFunction(Recordings[_Point]):
     def _point_of(self, made: Call) -> Any:
         output = scalar_output(made, "minimize")
         value = self._checked(float(output._data))
-        if made.recording is None and output._row:
-            from tapegrad.autograd.entry_points import grad as tensor_grad
-
-            # The graph is walked again if products with the Hessian are wanted at this point, which not all points are.
-            found: list[Any] = list(tensor_grad(output, made.leaves, retain_graph=True, materialize_grads=True))
-        else:
-            found = gradients(made, output)
-        point = _Point(value, _vector(found))
+        # What was recorded is walked again if products with the Hessian are wanted at this point, which not all points are.
+        point = _Point(value, _vector(gradients(made, output, keeps=True)))
         if made.kept:  # by a program, whose rows will have other values
             kept = detached(made, "minimize", second=True)
             if kept is None:
@@ -241,9 +238,11 @@ class ScipyFunction(Recordings[_Point]):
 
     def sparse_hess(self, x: np.ndarray) -> Any:
         """The same as SciPy's sparse array, of a structure that is found once."""
-        if self._sparse is None:
-            self._sparse = _evaluation(True)
         return self._sparse.matrix(self._second(x))
+
+    def hessian_entries(self, x: np.ndarray) -> Any:
+        """The same as a pair, of a pattern and the values of its entries."""
+        return self._sparse.entries(self._second(x))
 
     def structured(self, x: np.ndarray) -> Any:
         """A vector in the structure of the starting point."""
@@ -268,8 +267,8 @@ class VectorFunction(Recordings[tuple[Call, Outputs, Any, list[Any]]]):
     ) -> None:
         super().__init__()
         self._f, self._packing, self._args, self._name, self._keeps = f, packing, as_arguments(args), name, keeps
-        self._first: Any = _evaluation(False) if sparse else None
-        self._weighted: Any = _evaluation(True) if sparse else None
+        evaluation: Any = look_up("sparse.evaluation:Evaluation") if sparse else lambda second: None
+        self._first, self._weighted = evaluation(False), evaluation(True)
 
     def _call(self, variable: Any, second: bool = False) -> Call:
         return call(self._f, (variable, *self._args), {}, 0, False, self._name, second)
@@ -319,21 +318,26 @@ class VectorFunction(Recordings[tuple[Call, Outputs, Any, list[Any]]]):
             derivative = derivative_of(made, tensors, constant=True)
         return np.ascontiguousarray(jacobian_matrix(derivative))
 
+    def jacobian_entries(self, x: np.ndarray) -> Any:
+        """The same, where it is sparse, as a pair of a pattern and the values of its entries."""
+        made, outputs, derivative, _ = self._at(x)
+        return self._first.entries(derivative_of(made, outputs.tensors, constant=True) if derivative is None else derivative)
+
     def hessian(self, x: np.ndarray, weights: np.ndarray) -> Any:
         """Hessian of a weighted sum of the outputs; only where recordings are kept."""
+        derivative = self._second(x, weights)
+        return hessian_matrix(*derivative) if self._weighted is None else self._weighted.matrix(*derivative)
+
+    def hessian_entries(self, x: np.ndarray, weights: np.ndarray) -> Any:
+        """The same, where it is sparse, as such a pair."""
+        return self._weighted.entries(*self._second(x, weights))
+
+    def _second(self, x: np.ndarray, weights: np.ndarray) -> tuple[Any, ...]:
+        """The derivative of the outputs' weighted sum, or that of the outputs and the weights."""
         if is_compiled(self._f):
-            recording, given = self._call(self._packing.point(x), second=True).recording, np.asarray(weights, np.float64)
-            if self._weighted is not None:
-                return self._weighted.matrix(recording, given)
-            return hessian_matrix(recording, given)
+            return self._call(self._packing.point(x), second=True).recording, np.asarray(weights, np.float64)
         made, outputs, _, _ = self._at(x)
-        derivative = Derivative(made.leaves, [projected(outputs, np.asarray(weights))], second=True)
-        return hessian_matrix(derivative) if self._weighted is None else self._weighted.matrix(derivative)
-
-
-def _evaluation(second: bool) -> Any:
-    """What computes sparse derivatives, call after call."""
-    return look_up("sparse.evaluation:Evaluation")(second)
+        return (Derivative(made.leaves, [projected(outputs, np.asarray(weights))], second=True),)
 
 
 def _as_floats(value: Any) -> Any:

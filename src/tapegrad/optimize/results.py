@@ -6,18 +6,38 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
 from tapegrad.optimize.histories import History
-from tapegrad.surface.html_tables import table
+from tapegrad.optimize.post_import_hooks import when_imported
+from tapegrad.optimize.scipy_solvers import solvers
 
 __all__ = ["Result", "with_history"]
 
 WIDE, HIGH = 320, 90
 
 
-class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no stubs
-    """SciPy's result with a history.
+class _Fields(dict[str, Any]):
+    """What SciPy's results are until `scipy.optimize` is imported, of which they inherit from then on."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    __setattr__ = dict.__setitem__
+    __delattr__ = dict.__delitem__
+
+    def __dir__(self) -> list[str]:
+        return list(self)
+
+    def __repr__(self) -> str:
+        text: str = solvers().OptimizeResult.__repr__(self)
+        return text
+
+
+class Result(_Fields):
+    """SciPy's result with a history: an `OptimizeResult` for everybody who has imported that.
 
     Attributes
     ----------
@@ -68,6 +88,8 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no stubs
 
     def _repr_html_(self) -> str:
         """A table, and a curve of the objective, for notebooks."""
+        from tapegrad.surface.html_tables import table
+
         rows = [(name, str(self[name])) for name in ("success", "message") if name in self]
         if "fun" in self and np.ndim(self["fun"]) == 0:
             rows.append(("objective", f"{float(self['fun']):.10g}"))
@@ -80,6 +102,13 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no stubs
         rows += [(text, str(self[name])) for name, text in (("nit", "iterations"), ("nfev", "evaluations")) if name in self]
         rows.append(("x", _shortened(self.get("x"))))
         return table(rows) + _curve(history)
+
+
+def _inherit(optimize: Any) -> None:
+    Result.__bases__ = (optimize.OptimizeResult,)
+
+
+when_imported("scipy.optimize", _inherit)
 
 
 def _is_wide(values: np.ndarray) -> bool:

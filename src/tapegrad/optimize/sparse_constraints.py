@@ -22,6 +22,7 @@ class Recorded:
     def __init__(self, one: Constraint, packing: Packing, second: bool) -> None:
         self.function = VectorFunction(one.function, packing, name="constraint", keeps=second, sparse=True)
         self.value, self.jacobian, self.hessian = self.function.value, self.function.jacobian, self.function.hessian
+        self.jacobian_entries, self.hessian_entries = self.function.jacobian_entries, self.function.hessian_entries
         self.lower, self.upper = one.lower, one.upper
 
 
@@ -36,6 +37,7 @@ class Linear:
         self.function = None
         matrix = csr_array(np.atleast_2d(given.A) if not hasattr(given.A, "tocsr") else given.A, dtype=np.float64)
         self.value, self.jacobian = lambda x: matrix @ x, lambda x: matrix
+        self.jacobian_entries = lambda x: (matrix, matrix.data)
         self.lower, self.upper = given.lb, given.ub
 
 

@@ -1,4 +1,4 @@
-"""Colours of rows and columns of a pattern, so that few products give all entries: compiled code on SciPy's arrays."""
+"""Colours of rows and columns of a pattern, so that few products give all entries: compiled code on index arrays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.engine.colouring_orders import INCIDENCE, LARGEST_FIRST, SMALLEST_LAST
+from tapegrad.sparse.sparsity import Sparsity
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = ["ORDERS", "acyclic_colours", "column_colours", "star_colours", "without_diagonal"]
@@ -21,12 +22,12 @@ HOW = {"largest-first": LARGEST_FIRST, "smallest-last": SMALLEST_LAST, "incidenc
 class _Sides:
     """A pattern by rows and by columns, as compiled code takes it."""
 
-    def __init__(self, pattern: Any) -> None:
-        by_columns = pattern.tocsc()
+    def __init__(self, pattern: Sparsity) -> None:
+        transposed = pattern.transposed()
         self.shape = pattern.shape
         self.arrays = (
-            pattern.indptr.astype(np.int64), pattern.indices.astype(np.int32),
-            by_columns.indptr.astype(np.int64), by_columns.indices.astype(np.int32),
+            pattern.indptr.astype(np.int64), pattern.indices,
+            transposed.indptr.astype(np.int64), transposed.indices,
         )  # fmt: skip
         self.addresses = tuple(array.ctypes.data for array in self.arrays)
 
@@ -40,12 +41,12 @@ class _Sides:
         return order
 
 
-def column_colours(pattern: Any, order: str = "auto") -> tuple[Ints, int, str]:
+def column_colours(pattern: Sparsity, order: str = "auto") -> tuple[Ints, int, str]:
     """Colours of the columns, of which no two with an entry in one row have the same.
 
     Parameters
     ----------
-    pattern : csr_array
+    pattern : Sparsity
     order : str
         One of `ORDERS`; ``"auto"`` tries one after the other until a colouring needs no more than the longest row has entries, and
         takes the best.
@@ -82,17 +83,12 @@ def _best(colour: Any, order: str, least: int) -> tuple[Ints, int, str]:
     return found
 
 
-def without_diagonal(pattern: Any) -> Any:
-    """A symmetric pattern's entries beside the diagonal, with sorted indices."""
-    from scipy.sparse import csr_array
-
-    rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
-    kept = rows != pattern.indices
-    ends = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=pattern.shape[0]))])
-    return csr_array((np.ones(int(kept.sum()), bool), pattern.indices[kept], ends), shape=pattern.shape)
+def without_diagonal(pattern: Sparsity) -> Sparsity:
+    """A pattern's entries beside the diagonal."""
+    return pattern.part(pattern.indices != pattern.rows())
 
 
-def star_colours(pattern: Any, order: str = "auto") -> tuple[Ints, int, str]:
+def star_colours(pattern: Sparsity, order: str = "auto") -> tuple[Ints, int, str]:
     """Colours of a symmetric pattern's rows: neighbours differ, and no path of four has two colours only.
 
     Parameters and results are those of `column_colours`.
@@ -100,7 +96,7 @@ def star_colours(pattern: Any, order: str = "auto") -> tuple[Ints, int, str]:
     return _symmetric_colours(pattern, order, is_star=True)
 
 
-def acyclic_colours(pattern: Any, order: str = "auto") -> tuple[Ints, int, str]:
+def acyclic_colours(pattern: Sparsity, order: str = "auto") -> tuple[Ints, int, str]:
     """Colours of a symmetric pattern's rows: neighbours differ, and no cycle has two colours only.
 
     Parameters and results are those of `column_colours`.
@@ -108,7 +104,7 @@ def acyclic_colours(pattern: Any, order: str = "auto") -> tuple[Ints, int, str]:
     return _symmetric_colours(pattern, order, is_star=False)
 
 
-def _symmetric_colours(pattern: Any, order: str, is_star: bool) -> tuple[Ints, int, str]:
+def _symmetric_colours(pattern: Sparsity, order: str, is_star: bool) -> tuple[Ints, int, str]:
     graph = without_diagonal(pattern)
     count = graph.shape[0]
     degrees = np.diff(graph.indptr)

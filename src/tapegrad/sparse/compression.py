@@ -11,9 +11,10 @@ import numpy as np
 
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.sparse.colouring import acyclic_colours, column_colours, star_colours
+from tapegrad.sparse.sparsity import Sparsity
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["Bidirectional", "Compression", "Info", "Substitution", "mirrored", "of_hessian", "of_jacobian", "rows_of"]
+__all__ = ["Bidirectional", "Compression", "Info", "Substitution", "of_hessian", "of_jacobian"]
 
 Matrix = np.ndarray[Any, Any]
 BAND = 256  # products that stand in memory at once
@@ -51,8 +52,7 @@ class Compression:
 
     Parameters
     ----------
-    pattern : csr_array
-        With sorted indices, each once.
+    pattern : Sparsity
     info : Info
     colours : ndarray of int
         One for each element of the vectors of products.
@@ -62,7 +62,7 @@ class Compression:
         And in which column.
     """
 
-    def __init__(self, pattern: Any, info: Info, colours: Matrix, rows: Matrix, columns: Matrix) -> None:
+    def __init__(self, pattern: Sparsity, info: Info, colours: Matrix, rows: Matrix, columns: Matrix) -> None:
         self.pattern, self.info = pattern, info
         self.colours, self._rows, self._columns = colours, rows, columns
         self._bands: list[tuple[Matrix, Matrix | slice, Matrix]] | None = None
@@ -120,17 +120,12 @@ class Compression:
         return seeds, which, self._rows[which].astype(np.int64) * count + (self._columns[which] - start)
 
 
-def rows_of(pattern: Any) -> Matrix:
-    """The row of each entry."""
-    return np.repeat(np.arange(pattern.shape[0], dtype=np.int64), np.diff(pattern.indptr))
-
-
-def of_jacobian(pattern: Any, mode: str = "auto", order: str = "auto") -> Compression | Bidirectional:
+def of_jacobian(pattern: Sparsity, mode: str = "auto", order: str = "auto") -> Compression | Bidirectional:
     """Compression of a Jacobian's pattern: by columns (forward products) or rows (reverse), whichever takes fewer colours.
 
     Both are taken where a few long rows or columns keep either from having few colours.
     """
-    at_least = [int(np.diff(side.indptr).max(initial=0)) for side in (pattern, pattern.tocsc())]
+    at_least = [int(lengths.max(initial=0)) for lengths in _lengths(pattern)]
     forward = reverse = None
     is_free = mode == "auto"
     first = mode if not is_free else "forward" if at_least[0] <= at_least[1] else "reverse"
@@ -146,19 +141,24 @@ def of_jacobian(pattern: Any, mode: str = "auto", order: str = "auto") -> Compre
     return (_in_both(pattern, one.info.colours, order) if is_free else None) or one
 
 
-def _forward(pattern: Any, order: str) -> Compression:
+def _lengths(pattern: Sparsity) -> tuple[Matrix, Matrix]:
+    """How many entries rows and columns have."""
+    return np.diff(pattern.indptr), np.bincount(pattern.indices, minlength=pattern.shape[1])
+
+
+def _forward(pattern: Sparsity, order: str) -> Compression:
     colours, count, name = column_colours(pattern, order)
     # What has no entry here is in no vector: it may have entries of which the other direction takes care.
-    colours = np.where(np.bincount(pattern.indices, minlength=pattern.shape[1]) > 0, colours, -1)
+    colours = np.where(_lengths(pattern)[1] > 0, colours, -1)
     info = Info("forward", count, name, pattern.nnz, pattern.shape)
-    return Compression(pattern, info, colours, rows_of(pattern), colours[pattern.indices])
+    return Compression(pattern, info, colours, pattern.rows(), colours[pattern.indices])
 
 
-def _reverse(pattern: Any, order: str) -> Compression:
-    colours, count, name = column_colours(pattern.T.tocsr(), order)
+def _reverse(pattern: Sparsity, order: str) -> Compression:
+    colours, count, name = column_colours(pattern.transposed(), order)
     colours = np.where(np.diff(pattern.indptr) > 0, colours, -1)
     info = Info("reverse", count, name, pattern.nnz, pattern.shape)
-    return Compression(pattern, info, colours, pattern.indices, colours[rows_of(pattern)])
+    return Compression(pattern, info, colours, pattern.indices, colours[pattern.rows()])
 
 
 class Bidirectional:
@@ -170,9 +170,9 @@ class Bidirectional:
        Journal on Scientific Computing 19(4), 1998.
     """
 
-    def __init__(self, pattern: Any, is_reverse: Matrix, order: str) -> None:
+    def __init__(self, pattern: Sparsity, is_reverse: Matrix, order: str) -> None:
         self.pattern, self._is_reverse = pattern, is_reverse
-        self._forward, self._reverse = (_forward(_part(pattern, ~is_reverse), order), _reverse(_part(pattern, is_reverse), order))
+        self._forward, self._reverse = (_forward(pattern.part(~is_reverse), order), _reverse(pattern.part(is_reverse), order))
         self.colours, self.row_colours = self._forward.colours, self._reverse.colours
         one, other = self._forward.info, self._reverse.info
         name = one.order if one.order == other.order else f"{one.order}, {other.order}"
@@ -186,21 +186,12 @@ class Bidirectional:
         return found
 
 
-def _part(pattern: Any, chosen: Matrix) -> Any:
-    """The pattern of some of its entries."""
-    from scipy.sparse import csr_array
-
-    ends = np.concatenate([[0], np.cumsum(chosen)])[pattern.indptr]
-    return csr_array((pattern.data[chosen], pattern.indices[chosen], ends), shape=pattern.shape)
-
-
-def _in_both(pattern: Any, colours: int, order: str) -> Bidirectional | None:
+def _in_both(pattern: Sparsity, colours: int, order: str) -> Bidirectional | None:
     """Long rows by reverse products and the others by forward ones, or long columns forwards and the others in reverse.
 
     None if that takes more than `GAIN` of the colours that one direction takes.
     """
-    rows, best = rows_of(pattern), None
-    lengths = np.diff(pattern.indptr), np.bincount(pattern.indices, minlength=pattern.shape[1])
+    rows, lengths, best = pattern.rows(), _lengths(pattern), None
     limit = GAIN * colours
     for side, (own, across) in enumerate(((rows, pattern.indices), (pattern.indices, rows))):
         longest = colours // 2
@@ -218,20 +209,18 @@ def _in_both(pattern: Any, colours: int, order: str) -> Bidirectional | None:
     return best
 
 
-def of_hessian(pattern: Any, order: str = "auto") -> Compression:
+def of_hessian(pattern: Sparsity, order: str = "auto") -> Compression:
     """Compression of a symmetric pattern by a star colouring."""
     n = pattern.shape[0]
     colours, count, name = star_colours(pattern, order)
     places, work = np.empty(pattern.nnz, np.int64), np.full(3 * count + 3, -1, np.int32)
-    ends, items = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int32)
+    ends, items = pattern.indptr.astype(np.int64), pattern.indices
     arrays = (ends, items, n, colours, count, places, work)
     wrong = ARRAY_KERNELS.star_places(*(a if isinstance(a, int) else a.ctypes.data for a in arrays)) if pattern.nnz else 0
     if wrong:
         raise RuntimeError("a colouring does not give every entry of the Hessian's pattern; please report this")
-    rows = rows_of(pattern)
     # An entry and its mirror image are read from one place: they are equal to the bit.
-    mirror = mirrored(pattern)
-    places = np.where(rows > pattern.indices, places[mirror], places)
+    places = np.where(pattern.rows() > pattern.indices, places[pattern.by_columns()], places)
     info = Info("star", count, name, pattern.nnz, (n, n))
     return Compression(pattern, info, colours, places // max(count, 1), places % max(count, 1))
 
@@ -242,14 +231,14 @@ class Substitution:
     An entry has the rounding of those before it in its tree, so it is taken on request only.
     """
 
-    def __init__(self, pattern: Any, order: str) -> None:
+    def __init__(self, pattern: Sparsity, order: str) -> None:
         n = pattern.shape[0]
         colours, count, name = acyclic_colours(pattern, order)
         self.pattern, self.colours = pattern, colours
         self.info = Info("acyclic", count, name, pattern.nnz, (n, n))
-        ends, items = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int32)
-        self._mirror = mirrored(pattern).astype(np.int64)
-        rows = rows_of(pattern)
+        ends, items = pattern.indptr.astype(np.int64), pattern.indices
+        self._mirror = pattern.by_columns().astype(np.int64)
+        rows = pattern.rows().astype(np.int64)
         self._diagonal = np.flatnonzero(rows == items)
         self._own = rows[self._diagonal] * count + colours[rows[self._diagonal]]
         self._sources, self._targets = np.empty(pattern.nnz + 1, np.int32), np.empty(pattern.nnz + 1, np.int32)
@@ -277,12 +266,3 @@ class Substitution:
         found[self._entries] = values
         found[self._mirror[self._entries]] = values
         return found
-
-
-def mirrored(pattern: Any) -> Matrix:
-    """For each entry of a symmetric pattern the number of its mirror image."""
-    from scipy.sparse import csr_array
-
-    numbers = csr_array((np.arange(pattern.nnz), pattern.indices, pattern.indptr), shape=pattern.shape)
-    found: Matrix = numbers.T.tocsr().data
-    return found

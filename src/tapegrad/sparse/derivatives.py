@@ -73,7 +73,7 @@ class SparseDerivative:
     @property
     def pattern(self) -> Any:
         """Where there are entries."""
-        return self._evaluation.plan.pattern.copy()
+        return self._evaluation.plan.pattern.to_scipy()
 
     @property
     def colours(self) -> Any:
@@ -113,7 +113,7 @@ class SparseDerivative:
         given = args, kwargs, self._argnums, self._has_aux, self._name, self._second
         made, outputs, found = recorded(self._f, *given, needs=needs, is_known=is_known)
         if isinstance(found, np.ndarray):
-            found = matrix_of(plan, plan.entries(lambda _: found.T))
+            found = matrix_of(plan.pattern, plan.entries(lambda _: found.T))
         return made, outputs, found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -10,7 +10,8 @@ import numpy as np
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.linear.front_passes import ONE, FrontPass, Rows
 from tapegrad.linear.section_passes import SectionPass, sections_of
-from tapegrad.sparse.compression import Info, mirrored, rows_of
+from tapegrad.sparse.compression import Info
+from tapegrad.sparse.sparsity import Sparsity
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = ["OnePass", "Vector", "fewest_colours", "has_rows"]
@@ -31,25 +32,24 @@ class OnePass:
 
     Parameters
     ----------
-    pattern : csr_array
-        With sorted indices, each once; symmetric if it is that of a Hessian.
+    pattern : Sparsity
+        Symmetric if it is that of a Hessian.
     second : bool
         Whether it is.
     """
 
-    def __init__(self, pattern: Any, second: bool) -> None:
+    def __init__(self, pattern: Sparsity, second: bool) -> None:
         self.pattern, self._second = pattern, second
         self.info = Info("edges" if second else "rows", 0, "none", pattern.nnz, pattern.shape)
         self.colours: Vector = np.full(pattern.shape[1], -1, np.int32)
-        self._ends, self._items = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int32)
+        self._ends, self._items = pattern.indptr.astype(np.int64), pattern.indices
         self._source: Vector | None = None
         if second:
-            rows = rows_of(pattern)
-            is_lower = pattern.indices <= rows
-            self._ends = np.concatenate([[0], np.cumsum(np.bincount(rows[is_lower], minlength=pattern.shape[0]))])
-            self._items = self._items[is_lower]
+            is_lower = pattern.indices <= pattern.rows()
+            lower = pattern.part(is_lower)
+            self._ends, self._items = lower.indptr.astype(np.int64), lower.indices
             numbers = np.cumsum(is_lower, dtype=np.int32) - 1
-            self._source = np.where(is_lower, numbers, numbers[mirrored(pattern)]).astype(np.int32)
+            self._source = np.where(is_lower, numbers, numbers[pattern.by_columns()])
         self._way: Way | None = None
         self._structure: tuple[Vector, ...] = ()
 
@@ -134,7 +134,7 @@ def _nanoseconds_of_products(rows: Rows, colours: int, second: bool) -> float:
     return each * (_passed(rows, second) + (rows.linear_rows[2] if second else 0))
 
 
-def fewest_colours(pattern: Any) -> int:
+def fewest_colours(pattern: Sparsity) -> int:
     """No star or acyclic colouring of a symmetric pattern has fewer: two colours have a forest between them."""
     n = max(1, pattern.shape[0])
     return 1 + max(0, pattern.nnz - n) // (2 * n)

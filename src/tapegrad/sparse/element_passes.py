@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tapegrad.linear.front_passes import ONE
 from tapegrad.linear.linear_tape import LinearTape
 from tapegrad.sparse.edges import OnePass, Vector, has_rows
-from tapegrad.sparse.element_rows import ElementLayout
+from tapegrad.sparse.sparsity import Sparsity
+
+if TYPE_CHECKING:
+    from tapegrad.sparse.element_rows import ElementLayout
 
 __all__ = ["ElementPass", "one_pass_for"]
 
@@ -23,11 +26,11 @@ class ElementPass(OnePass):
 
     Parameters
     ----------
-    pattern : csr_array
+    pattern : Sparsity
         As for `OnePass`.
     """
 
-    def __init__(self, pattern: Any) -> None:
+    def __init__(self, pattern: Sparsity) -> None:
         super().__init__(pattern, True)
         self._layout: ElementLayout | None = None
 
@@ -61,6 +64,8 @@ class ElementPass(OnePass):
     def _lay(self, tape: LinearTape) -> bool:
         """Put the elements in order; whether all of their partials are known."""
         if self._layout is None or not self._layout.fits(tape):
+            from tapegrad.sparse.element_rows import ElementLayout  # which most functions need not
+
             self._way = None
             try:
                 self._layout = ElementLayout(tape)
@@ -74,7 +79,7 @@ class ElementPass(OnePass):
         return self._way is not None
 
 
-def one_pass_for(pattern: Any, derivative: Any, second: bool) -> OnePass | None:
+def one_pass_for(pattern: Sparsity, derivative: Any, second: bool) -> OnePass | None:
     """The pass over the rows of what was recorded; None where there are none."""
     if has_rows(derivative):
         return OnePass(pattern, second)

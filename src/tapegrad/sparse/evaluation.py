@@ -16,6 +16,7 @@ from tapegrad.sparse.compression import Bidirectional, Compression, Substitution
 from tapegrad.sparse.edges import OnePass, fewest_colours
 from tapegrad.sparse.element_passes import one_pass_for
 from tapegrad.sparse.patterns import MOST_ENTRIES, fingerprint, first_pattern, second_pattern
+from tapegrad.sparse.sparsity import Sparsity
 from tapegrad.tensors.grad_mode import with_recording
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def structured(derivative: Any, second: bool) -> Structured | None:
     return found
 
 
-def pattern_of(derivative: Any, second: bool, warn: bool = True, locate: Callable[[], str] | None = None) -> Any:
-    """Pattern of a Jacobian or Hessian, with sorted indices.
+def pattern_of(derivative: Any, second: bool, warn: bool = True, locate: Callable[[], str] | None = None) -> Sparsity:
+    """Pattern of a Jacobian or Hessian.
 
     Parameters
     ----------
@@ -79,8 +80,6 @@ def pattern_of(derivative: Any, second: bool, warn: bool = True, locate: Callabl
     """
     import warnings
 
-    from scipy.sparse import csr_array
-
     n = derivative.inputs
     m = n if second else derivative.results
     tape = structured(derivative, second)
@@ -95,38 +94,19 @@ def pattern_of(derivative: Any, second: bool, warn: bool = True, locate: Callabl
                 RuntimeWarning,
                 stacklevel=2,
             )
-        whole = np.tile(np.arange(n, dtype=np.int32), m), np.arange(m + 1, dtype=np.int64) * n
-        return _compact(csr_array((np.ones(m * n, bool), *whole), shape=(m, n)))
+        return Sparsity.dense((m, n))
     if not second:
-        ends, elements = first_pattern(tape, warn, locate)
-        pattern = csr_array((np.ones(len(elements), bool), elements, ends), shape=(m, n))
-        pattern.sort_indices()
-        return _compact(pattern)
+        return Sparsity.from_rows(*first_pattern(tape, warn, locate), (m, n))
     if isinstance(tape, LinearTape) and not tape.second:
-        ends, elements = first_pattern(tape, warn, locate, "Hessian")
-        half = csr_array((np.ones(len(elements), bool), elements, ends), shape=(n, n))
-        return _canonical(csr_array(half + half.T))
+        half = Sparsity.from_rows(*first_pattern(tape, warn, locate, "Hessian"), (n, n))
+        return half.united(half.transposed())
     # Where few rows have edges at once that tells less often what comes again: 0.2 instead of 7 s for bundle adjustment.
     pushed = None if isinstance(tape, LinearTape) else FrontPass(tape, True, limit=MOST_STEPS).pattern()
     rows, columns = second_pattern(tape, warn, locate) if pushed is None else pushed
-    both = np.concatenate([rows, columns]), np.concatenate([columns, rows])
-    return _canonical(csr_array((np.ones(2 * len(rows), bool), both), shape=(n, n)))
+    return Sparsity.from_pairs(np.concatenate([rows, columns]), np.concatenate([columns, rows]), (n, n))
 
 
-def _canonical(pattern: Any) -> Any:
-    pattern.sum_duplicates()
-    pattern.data[:] = True
-    return _compact(pattern)
-
-
-def _compact(pattern: Any) -> Any:
-    """The same with indices of 32 bits where these suffice, as SciPy's own results have."""
-    if max(pattern.nnz, *pattern.shape) <= np.iinfo(np.int32).max:
-        pattern.indices, pattern.indptr = (a.astype(np.int32, copy=False) for a in (pattern.indices, pattern.indptr))
-    return pattern
-
-
-def checked_pattern(pattern: Any, shape: tuple[int, int], second: bool) -> Any:
+def checked_pattern(pattern: Any, shape: tuple[int, int], second: bool) -> Sparsity:
     """A pattern that the user gave, in the form of ours.
 
     Raises
@@ -141,13 +121,9 @@ def checked_pattern(pattern: Any, shape: tuple[int, int], second: bool) -> Any:
     given = csr_array(pattern)
     if given.shape != shape:
         raise ValueError(f"pattern= has shape {given.shape}, but the derivative has shape {shape}")
-    made = csr_array((np.ones(given.nnz, bool), given.indices.copy(), given.indptr.copy()), shape=shape)
-    made = _canonical(made)
-    if second:
-        other = made.T.tocsr()
-        other.sort_indices()
-        if not np.array_equal(other.indices, made.indices) or not np.array_equal(other.indptr, made.indptr):
-            raise ValueError("pattern= of a Hessian must be symmetric: give both halves, as (P + P.T) != 0 does")
+    made = Sparsity.from_matrix(given)
+    if second and not made.is_symmetric():
+        raise ValueError("pattern= of a Hessian must be symmetric: give both halves, as (P + P.T) != 0 does")
     return made
 
 
@@ -162,20 +138,19 @@ class _Known:
     ----------
     structures : frozenset of bytes
         Fingerprints of those that the pattern has all entries of.
-    pattern : csr_array
+    pattern : Sparsity
     plan : Plan or None
         The way to the entries of this pattern, or of a smaller one that was before.
     """
 
     structures: frozenset[bytes]
-    pattern: Any
+    pattern: Sparsity
     plan: Plan | None = None
 
-    def with_structure(self, structure: bytes, found: Any) -> _Known:
+    def with_structure(self, structure: bytes, found: Sparsity) -> _Known:
         """The same with one more structure, whose pattern was found; entries that were there stay."""
-        pattern = _canonical((self.pattern + found).tocsr())
         others = self.structures if len(self.structures) < MOST_KNOWN else frozenset()
-        return _Known(others | {structure}, pattern, self.plan)
+        return _Known(others | {structure}, self.pattern.united(found), self.plan)
 
 
 class Evaluation:
@@ -229,11 +204,17 @@ class Evaluation:
         PatternError
             If it is checked and an entry is missing.
         """
-        plan = self.prepared(derivative, locate)
-        made = matrix_of(plan, self._values(plan, derivative, weights))
+        made = matrix_of(*self.entries(derivative, weights, locate))
         if self._check:
             self._compare(made, derivative, weights)
         return made
+
+    def entries(
+        self, derivative: Any, weights: Any = ONE, locate: Callable[[], str] | None = None
+    ) -> tuple[Sparsity, np.ndarray[Any, Any]]:
+        """The same as a pattern and the values of its entries, which are not compared with anything."""
+        plan = self.prepared(derivative, locate)
+        return plan.pattern, self._values(plan, derivative, weights)
 
     def directions(self) -> tuple[Compression, Any] | None:
         """The plan, and the vectors whose products give all entries; None where there are none, many, or they will be compared."""
@@ -288,7 +269,8 @@ class Evaluation:
             plan = self._compressed(known.pattern, derivative)
         if isinstance(plan, OnePass) and not plan.is_known(derivative):
             plan = plan.settled_for(derivative)
-        self._known = replace(known, plan=plan)
+        if known is not self._known or plan is not known.plan:
+            self._known = replace(known, plan=plan)
         return plan
 
     def learn(self, derivative: Any) -> None:
@@ -315,7 +297,7 @@ class Evaluation:
         found = pattern_of(derivative, self._second, locate=locate)
         return _Known(frozenset([structure]), found) if known is None else known.with_structure(structure, found)
 
-    def _compressed(self, pattern: Any, derivative: Any) -> Plan:
+    def _compressed(self, pattern: Sparsity, derivative: Any) -> Plan:
         """The quickest way to the entries, or the one that was asked for."""
         one = one_pass_for(pattern, derivative, self._second)
         if self._mode in ("edges", "rows"):
@@ -333,7 +315,7 @@ class Evaluation:
         coloured = self._coloured(pattern)
         return one if one.is_quicker(derivative, coloured.info.colours) else coloured
 
-    def _coloured(self, pattern: Any) -> Coloured:
+    def _coloured(self, pattern: Sparsity) -> Coloured:
         if not self._second:
             return of_jacobian(pattern, self._mode, self._order)
         return Substitution(pattern, self._order) if self._mode == "acyclic" else of_hessian(pattern, self._order)
@@ -366,11 +348,10 @@ class Evaluation:
             )
 
 
-def matrix_of(plan: Plan, data: Any) -> Any:
+def matrix_of(pattern: Sparsity, data: Any) -> Any:
     """A csr_array of the caller's own."""
     from scipy.sparse import csr_array
 
-    pattern = plan.pattern
     made = csr_array((data, pooled_copy(pattern.indices), pooled_copy(pattern.indptr)), shape=pattern.shape)
     made.has_canonical_format = True
     return made

@@ -9,11 +9,12 @@ import numpy as np
 
 from tapegrad.drivers.leaves import is_compiled
 from tapegrad.linear.front_passes import ONE
-from tapegrad.sparse.compression import Info, rows_of
+from tapegrad.sparse.compression import Info
 from tapegrad.sparse.dense_rows import described_row
 from tapegrad.sparse.derivatives import SparseDerivative, hessian
-from tapegrad.sparse.evaluation import Evaluation
+from tapegrad.sparse.evaluation import Evaluation, matrix_of
 from tapegrad.sparse.recorded_calls import recorded
+from tapegrad.sparse.sparsity import Sparsity
 
 __all__ = ["lagrangian_hessian"]
 
@@ -102,7 +103,7 @@ class _LagrangianHessian(SparseDerivative):
     @property
     def pattern(self) -> Any:
         """Where there are entries."""
-        return self._summed().pattern.copy()
+        return self._summed().pattern.to_scipy()
 
     @property
     def colours(self) -> Any:
@@ -151,31 +152,25 @@ class _Sum:
 
     Attributes
     ----------
-    parts : tuple of csr_array
-        Patterns with sorted indices.
-    pattern : csr_array
+    parts : tuple of Sparsity
+    pattern : Sparsity
     """
 
-    def __init__(self, parts: tuple[Any, Any]) -> None:
+    def __init__(self, parts: tuple[Sparsity, Sparsity]) -> None:
         self.parts = parts
-        self.pattern = (parts[0] + parts[1]).tocsr()
-        self.pattern.sort_indices()
+        self.pattern = parts[0].united(parts[1])
         keys = _keys(self.pattern)
         self._one, self._other = (np.searchsorted(keys, _keys(part)) for part in parts)
 
     def of(self, one: Vector, other: Vector) -> Any:
         """The sum of matrices whose entries are these."""
-        from scipy.sparse import csr_array
-
         data = np.zeros(self.pattern.nnz)
         data[self._one] = one
         data[self._other] += other
-        made = csr_array((data, self.pattern.indices.copy(), self.pattern.indptr.copy()), shape=self.pattern.shape)
-        made.has_canonical_format = True
-        return made
+        return matrix_of(self.pattern, data)
 
 
-def _keys(pattern: Any) -> Vector:
+def _keys(pattern: Sparsity) -> Vector:
     """Numbers that ascend with the entries."""
-    found: Vector = rows_of(pattern).astype(np.int64) * pattern.shape[1] + pattern.indices
+    found: Vector = pattern.rows().astype(np.int64) * pattern.shape[1] + pattern.indices
     return found

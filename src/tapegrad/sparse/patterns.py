@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.engine import linear_layout as lin
+from tapegrad.kernels.library import blake2
 from tapegrad.linear.hosted_rows import HostedRow
 from tapegrad.linear.linear_entries import entry_of
 from tapegrad.linear.linear_tape import LinearTape
-from tapegrad.sparse.hosted_structure import edges_of, factor_lines, multiplies, spread
 from tapegrad.sparse.index_sets import IndexSets
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class _Host:
     """What is known of a hosted row: found once for the fingerprint and the pattern."""
 
     def __init__(self, row: HostedRow) -> None:
+        from tapegrad.sparse.hosted_structure import edges_of
+
         self.row = row
         self.edges, self.dense = edges_of(row, first_pattern)
 
@@ -64,14 +66,14 @@ def fingerprint(tape: Structured) -> bytes:
         if tape.fingerprint is None:
             tape.fingerprint = _hashed(tape)
         return tape.fingerprint
-    digest = blake2b(digest_size=16)
+    digest = blake2()(digest_size=16)
     for column in (tape.references, tape.triplets, tape.outs):
         digest.update(np.ascontiguousarray(column).tobytes())
     return digest.digest() + repr((tape.inputs, tape.results)).encode()
 
 
 def _hashed(tape: LinearTape) -> bytes:
-    digest = blake2b(digest_size=16)
+    digest = blake2()(digest_size=16)
     entries, programs = tape.entries, tape.programs
     heads = entries[:, :2].copy()
     kinds = heads[:, 0] & 0xFFFFFFFF
@@ -104,7 +106,7 @@ def sets_of(tape: Structured, warn: bool = False) -> IndexSets:
     while (number := sets.run(spread_sets, tape.address, sets.address, start=start)) != lin.FINISHED:
         host = hosts_of(tape)[number]
         block = host.row.size * sum(host.row.sizes[k] for k in host.dense)
-        if spread(host.row, sets, host.edges, host.dense) and warn and block >= LARGE_BLOCK:
+        if look_up("sparse.hosted_structure:spread")(host.row, sets, host.edges, host.dense) and warn and block >= LARGE_BLOCK:
             _warn(host)
         start = number + 1
     return sets
@@ -232,6 +234,8 @@ def second_pattern(tape: Structured, warn: bool = False, locate: Locate | None =
 
 def _pairs_of(host: _Host, sets: IndexSets) -> Iterable[Vector]:
     """Pairs of sets that meet in a hosted row that is linear in each of two inputs."""
+    from tapegrad.sparse.hosted_structure import factor_lines, multiplies
+
     row = host.row
     if row.is_flat:
         return

@@ -110,4 +110,4 @@ def _structure(f: Callable[..., Any], args: Any, argnums: Any, name: str, second
     def record() -> Any:
         return recorded(f, args, {}, argnums, False, name, second)[2]
 
-    return pattern_of(record(), second, locate=lambda: described_row(record, second))
+    return pattern_of(record(), second, locate=lambda: described_row(record, second)).to_scipy()
