@@ -55,6 +55,7 @@ SOURCES = (
     "adjoints",
     "elementwise",
     "maps",
+    "large_cotangents",
     "host_steps",
     "moved_elements",
     "large_moves",

@@ -51,6 +51,7 @@ ENTRIES = [
     "deliver_gradients",
     "offer",
     "drop_trash",
+    "drop_handed",
     "give_up",
     "add_to_adjoint",
     "place_leaf",

@@ -18,7 +18,7 @@ import numpy as np
 
 from tapegrad.arrays import numpy_api
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
-from tapegrad.arrays.memory_pool import large_like
+from tapegrad.arrays.memory_pool import Block, large_like
 from tapegrad.arrays.slots import offset_of
 from tapegrad.compilation.jit import Lazy
 from tapegrad.deferred import Deferred, MadeOnDemand
@@ -108,7 +108,7 @@ def _prepare_header() -> None:
     header[at.OFFSETS + at.LINK_DATA] = offset_of(LeafLink(make(0.0, 0)), "data")
     header[at.NEW_ARRAY] = numpy_api.c_function(numpy_api.NEW_ARRAY)
     header[at.FALLBACKS], header[at.LOOPS], header[at.LONG_WAYS] = (table.ctypes.data for table in (_fallbacks, _loops, _long_ways))
-    header[at.LARGE_LIKE] = keep(large_like)
+    header[at.LARGE_LIKE], header[at.BLOCK_CLASS] = keep(large_like), id(Block)
     header[at.FINALIZE], header[at.GIVE_BACK] = kernels.finalize.get(), kernels.give_back.get()
 
 
