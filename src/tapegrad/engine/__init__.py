@@ -115,6 +115,7 @@ ARRAY_SOURCES = (
     "zero_products",
     "residuals",
     "stretched_operands",
+    "scaled_sums",
     "gated_halves",
     "decimals",
     "running_extremes",
