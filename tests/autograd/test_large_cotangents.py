@@ -272,3 +272,17 @@ def test_gradients_of_single_precision_keep_it_where_a_derivative_is_of_double_p
 
     wide = a.astype(np.float64)
     np.testing.assert_allclose(x.grad.numpy(), (erfcx(wide + step) - erfcx(wide - step)) / (2 * step), rtol=1e-4)
+
+
+@pytest.mark.parametrize("part", [np.s_[:, :30], np.s_[:, 30:], np.s_[5:40, 7:50], np.s_[:, 10:55]])
+def test_one_number_goes_to_the_rows_of_a_part(part: tuple[slice, slice]) -> None:
+    x = tg.tensor(POINT.normal(size=(60, 60)), requires_grad=True)
+    expected = np.zeros((60, 60))
+    expected[part] = 2.0
+    (2.0 * x[part].sum()).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), expected)
+    expected[part] += 1.0
+    expected[20:] += 1.0
+    x.grad = None
+    (x[20:].sum() + 3.0 * x[part].sum()).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), expected)

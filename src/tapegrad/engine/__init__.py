@@ -39,6 +39,7 @@ SOURCES = (
     "joint_outputs",
     "strided_sums",
     "row_sums",
+    "halved_sums",
     "long_sums",
     "operators",
     "three_operands",

@@ -75,7 +75,8 @@ OPERATE_THREE, VALUE_ROOM = 143, 144
 # it sums arrays that are no block by a buffer of as many rows as fit.
 LARGE_LIKE, LONG_WAYS, SUMS_ROWS_BY_TWO, SUMS_BY_BUFFER = 145, 146, 147, 148
 BLOCK_CLASS = 149  # of the memory under such an array
-LENGTHS = 150  # room for the lengths of a new array
+SUMS_BY_HALVES = 150  # whether NumPy's loop adds neighbours up as `halved_sum` does
+LENGTHS = 151  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
 HEADER_WORDS = OFFSETS + 39
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of

@@ -79,15 +79,6 @@ def put_in_runs(address, size, offset, count, length, step, value):
 
 
 @inline
-def add_to_runs(target, count, length, step, value):
-    """Add one number to the elements of runs."""
-    for run in range(count):
-        out = doubles_at(target + 8 * run * step)
-        for j in range(length):
-            out[j] += value
-
-
-@inline
 def byte_strides(out, strides, rank, item):
     """Strides in bytes from strides in elements."""
     for d in range(rank):
@@ -301,11 +292,8 @@ def contribute_one_number(tape, sweep, slot, kind, rank, offset, dimensions, str
     if kind == GATHER:
         target += item * offset
         runs, length, step = runs_of(rank, dimensions, strides) if elements > 0 else (0, 0, 0)
-    if own == FLOAT64 and runs > 1:
-        if first:
-            put_in_runs(address, size, offset, runs, length, step, value)
-        else:
-            add_to_runs(target, runs, length, step, value)
+    if own == FLOAT64 and runs > 1 and first:
+        put_in_runs(address, size, offset, runs, length, step, value)
         return
     if first and runs > 0:
         clear_around_runs(sweep, address, own, size, offset if kind == GATHER else 0, runs, length, step)

@@ -60,6 +60,7 @@ ENTRIES = [
     "start",
     "call_loop_of_rule",
     "sums_of_rows",
+    "sum_by_halves_to",
     "solve_recurrence",
     "replay",
     "take_inputs",

@@ -19,7 +19,7 @@ from tapegrad.recording.stretched_operands import OPERATIONS, combined, scaled_s
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["addcdiv", "addcmul", "divided_twice", "product_to"]
+__all__ = ["addcdiv", "addcmul"]
 
 _plain = FUNCTIONS
 
