@@ -28,6 +28,7 @@ BIG, OF_BIG = (
     tg.tensor(np.where(RNG.random((40, 60)) < 0.01, [[np.nan], [np.inf], [-np.inf], [0.0]] * 10, RNG.normal(size=(40, 60)))),
 )
 STRETCHED = tg.tensor(1.5).expand(40, 60)
+WIDE_ROW, LARGER = t(60), t(200, 70)
 AT = tg.tensor(RNG.integers(0, 40, (40, 60)))
 COLUMNS, OTHER_COLUMNS = t(2, 60, 1), tg.tensor(np.where(RNG.random((2, 60, 1)) < 0.1, [[[np.inf]], [[-0.0]]], 1.5))
 BOTH = (True, True)
@@ -69,6 +70,14 @@ CALLS: dict[str, list[Call]] = {
         lambda on: on.between_singular_vectors(SQUARES, on.mT(SQUARES), TWO_ROWS, tg.tensor([[4.0, 3.0, 2.0, 0.5]] * 2)),
     ],
     "column": [lambda on: on.column(NUMBER) * SQUARE, lambda on: on.column(V), lambda on: on.column(M)],
+    "divided_twice": [
+        lambda on: on.divided_twice(M, W),
+        lambda on: on.divided_twice(NUMBER, M),
+        lambda on: on.divided_twice(BIG, OF_BIG),
+        lambda on: on.divided_twice(WIDE_ROW, OF_BIG),
+        lambda on: on.divided_twice(OF_BIG, WIDE_ROW),
+        lambda on: on.divided_twice(LARGER, LARGER[0]),
+    ],
     "eye_times": [lambda on: on.eye_times(NUMBER, 3, 4), lambda on: on.eye_times(on.sum(INFINITE, (0, 1)), 4, 2)],
     "factored_cotangent": [
         lambda on: on.factored_cotangent(SQUARE, SMALL_FACTORS, np.array([1, 0, 2])),
@@ -122,6 +131,17 @@ CALLS: dict[str, list[Call]] = {
     "limited_differences": [
         lambda on, k=k, g=g, y=y, bound=bound: on.limited_differences(g, BIG, y, 0.7, bound, 0.25, BOTH)[k]
         for k in range(2) for g in (NUMBER, OF_BIG, STRETCHED) for y in (OF_BIG, tg.zeros(60)) for bound in (np.inf, 0.5)
+    ],
+    "product_to": [
+        lambda on: on.product_to(M, M, (4,)),
+        lambda on: on.product_to(NUMBER, NUMBER, ()),
+        lambda on: on.product_to(STRETCHED, BIG, (60,)),
+        lambda on: on.product_to(STRETCHED, OF_BIG, (60,)),
+        lambda on: on.product_to(0.0 * STRETCHED, OF_BIG, (60,)),
+        lambda on: on.product_to(STRETCHED, BIG, (40, 60)),
+        lambda on: on.product_to(STRETCHED, BIG, (40, 1)),
+        lambda on: on.product_to(STRETCHED, BIG.T.reshape(60, 40).T, (60,)),
+        lambda on: on.product_to(BIG, OF_BIG, (60,)),
     ],
     "put_along": [
         lambda on: on.put_along(BIG, 0, AT, (40, 60)),

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "SMALL", "large_empty", "large_like", "memory_of_machine", "owns_memory", "pooled_copy", "release_buffers", "warm_allocator",
+    "SMALL", "Block", "large_empty", "large_like", "memory_of_machine", "owns_memory", "pooled_copy", "release_buffers",
+    "warm_allocator",
 ]  # fmt: skip
 
 SMALL = 2048  # elements up to which NumPy's own memory is as good
@@ -57,7 +58,7 @@ def _limit_of_idle_bytes() -> int:
 _limit = _limit_of_idle_bytes()
 
 
-class _Block(np.ndarray):
+class Block(np.ndarray):
     """The memory under one result; when the last array on it dies, it waits for the next result of its size."""
 
     def __del__(self, mmap: Any = mmap) -> None:
@@ -136,7 +137,7 @@ def large_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         except (OSError, OverflowError):
             release_buffers()
             return np.empty(shape, dtype)  # or its error
-    return np.ndarray(shape, dtype, _Block((size,), np.uint8, memory))
+    return np.ndarray(shape, dtype, Block((size,), np.uint8, memory))
 
 
 def large_like(array: np.ndarray) -> np.ndarray:
@@ -146,7 +147,7 @@ def large_like(array: np.ndarray) -> np.ndarray:
 
 def owns_memory(base: object) -> bool:
     """Whether what an array stands on is a block of the pool, which serves one result alone."""
-    return type(base) is _Block
+    return type(base) is Block
 
 
 def pooled_copy(array: np.ndarray) -> np.ndarray:

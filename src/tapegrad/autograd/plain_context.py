@@ -37,7 +37,7 @@ OBJECTS: tuple[tuple[Any, int, tuple[str, ...]], ...] = (
     (new_context(), at.GIVEN_OP, ("op", "g", "inputs", "result", "extra", "attrs", "needs", "shapes", "dtypes")),
     (object.__new__(Structural), at.OPERATION_NUMBER, ("number", "uses_at")),
     (object.__new__(Structural), at.OPERATION_PAYLOAD_CLASS, ("payload_class",)),
-    (object.__new__(Structural), at.OPERATION_MOVES, ("moves",)),
+    (object.__new__(Structural), at.OPERATION_MOVES, ("moves", "takes_stretched")),
     (new_context(), at.GIVEN_SLOT, ("slot",)),
     (new_context(), at.GIVEN_SWEEP, ("sweep",)),
 )

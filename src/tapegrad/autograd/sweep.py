@@ -102,8 +102,7 @@ def _go_on(state: Sweep, what: int | tuple[PlainContext, Any]) -> None:
     if what != at.DELIVERED:
         leaves = state.words[at.REACHED_COUNT]
         try:
-            if state.words[at.AIMS_FIRST]:
-                state.settle_rooms(leaves)
+            state.settle_rooms(leaves)
             status = what if isinstance(what, int) else after_odd_cotangent(state, *what, 1)
             finished = _completed(state, leaves, None, status)
         except BaseException:

@@ -47,6 +47,7 @@ class Sweep:
         self.header[at.KERNELS] = TAPE.kernel_table.ctypes.data
         self.offsets = np.empty(0, np.int64)
         self.bar = np.empty(0)
+        self.header[at.BAR_OWNER] = id(self.bar)
         self.reached = np.empty((0, at.LEAF_WORDS), np.int64)
         self.leaf_words = words_of(np.empty(0, np.int64))
         self.trash = np.empty(0, np.int64)
@@ -103,7 +104,7 @@ class Sweep:
         if 2 * (_tape_words[at.WRITTEN_COUNT] + leaves) >= _tape_words[at.WRITTEN_CAPACITY]:
             TAPE.make_room_for_written(leaves)
         header[at.PEAK] = header[at.PENDING] = header[at.FREE_COUNT] = header[at.STACK_COUNT] = header[at.REACHED_COUNT] = 0
-        header[at.MARKS] = header[at.TRASH_COUNT] = header[at.LOW] = 0
+        header[at.MARKS] = header[at.TRASH_COUNT] = header[at.LOW] = header[at.TAKES] = 0
         header[at.TOP] = header[at.STOPPED_AT] = -1
 
     def request(self, slots: Sequence[int], top: int, ends: bool = False) -> None:
@@ -177,7 +178,7 @@ class Sweep:
         peak, objects = header[at.PEAK], header[at.SAVED_COUNT]
         if len(self.bar) < peak:
             self.bar = column_memory.allocate(max(peak, min(2 * len(self.bar), LARGEST_KEPT_BUFFER), 1024), np.float64)
-            header[at.BAR], header[at.BAR_CAPACITY] = self.bar.ctypes.data, len(self.bar)
+            header[at.BAR], header[at.BAR_CAPACITY], header[at.BAR_OWNER] = self.bar.ctypes.data, len(self.bar), id(self.bar)
         if len(self.trash) < objects:
             self.trash = np.empty(2 * objects + 64, np.int64)
             header[at.TRASH], header[at.TRASH_CAPACITY] = self.trash.ctypes.data, len(self.trash)
@@ -197,8 +198,14 @@ class Sweep:
         self.settle_in(k, array)
 
     def settle_rooms(self, count: int) -> None:
-        """The same for the arrays that compiled code has made for leaves."""
-        for k in range(count):
+        """The same for the arrays that compiled code has made for leaves; and what it has handed on is handed on by Python."""
+        words = self.words
+        words[at.TAKES] = 0
+        if words[at.HANDED_COUNT]:
+            for k in range(at.HANDED, at.HANDED + 2 * words[at.HANDED_COUNT], 2):
+                self.handed[words[k]] = object_at(words[k + 1])
+            TAPE.drop_handed(self.address)
+        for k in range(count if words[at.AIMS_FIRST] else 0):
             room = self.leaf_words[at.LEAF_WORDS * k + at.LEAF_ROOM]
             if room:
                 self.settle_in(k, object_at(room))
@@ -298,7 +305,7 @@ class Sweep:
             words[at.MARKS] = 0
         if words[at.BAR_CAPACITY] > LARGEST_KEPT_BUFFER:
             self.bar = np.empty(0)
-            words[at.BAR_CAPACITY] = 0
+            words[at.BAR_CAPACITY], words[at.BAR_OWNER] = 0, id(self.bar)
         # Filling it takes as long as a pass over its rows, so it is kept while there are as many.
         if words[at.OFFSET_CAPACITY] > LARGEST_KEPT_BUFFER and words[at.OFFSET_CAPACITY] > 4 * TAPE.rows:
             self.offsets = np.empty(0, np.int64)

@@ -7,7 +7,18 @@ the sum of its elements, say) keeps it as one number for as long as that is the 
 from tapegrad.compilation.jit import inline
 from tapegrad.compilation.memory_types import address_of, from_element
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import bits_of, call4, call5, load_f32, load_f64
+from tapegrad.engine.memory import (
+    array_dimensions,
+    array_rank,
+    array_type_number,
+    bits_of,
+    call4,
+    call5,
+    is_float,
+    load_f32,
+    load_f64,
+)
+from tapegrad.engine.owned import record_dimensions
 from tapegrad.engine.plan import record_of
 
 
@@ -97,3 +108,18 @@ def sums_exactly(value, times):
     """Whether a sum of so many times this number, one after the other, rounds nowhere: it has few digits."""
     high = value * 134217729.0
     return high - (high - value) == value and times <= 67108864
+
+
+@inline
+def has_shape_of(tape, slot, obj):
+    """Whether an array or float has the shape of a row's result, and a type that adjoints have."""
+    wide = tape.opcode[slot] & WIDE != 0
+    rank = record_of(tape, slot).dtype >> 8 if wide else 0
+    if is_float(tape, obj):
+        return rank == 0
+    if array_rank(obj) != rank or (array_type_number(obj) != FLOAT64 and array_type_number(obj) != FLOAT32):
+        return False
+    for d in range(rank):
+        if array_dimensions(obj)[d] != record_dimensions(record_of(tape, slot))[d]:
+            return False
+    return True

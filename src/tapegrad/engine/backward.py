@@ -8,8 +8,9 @@ which the header refers while no pass uses it; meanwhile the pass does.
 """
 
 from tapegrad.compilation.jit import entry, inline, kernel
+from tapegrad.engine.adjoints import has_shape_of
 from tapegrad.engine.delivery import deliver_all
-from tapegrad.engine.host_steps import has_shape_of
+from tapegrad.engine.large_cotangents import drop_all_handed, put_in_array
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_is_contiguous,
@@ -41,7 +42,7 @@ from tapegrad.engine.objects import (
 )
 from tapegrad.engine.plan import begin, forget, record_of
 from tapegrad.engine.structs import sweep_at
-from tapegrad.engine.sweep import end_pin, put_in_array, release_trash
+from tapegrad.engine.sweep import end_pin, release_trash
 
 # How a pass that was started here goes on, besides the answers of the walk: it raised, or Python has done the rest.
 RAISED, TAKEN_OVER = -1, -2
@@ -237,6 +238,7 @@ def passed(tape, sweep, owner):
     if status < 0:
         return status
     if status == DONE:
+        drop_all_handed(sweep)  # those of rows that took theirs without a vjp
         status = delivered(tape, sweep)
         if status <= 0:
             return status
@@ -260,7 +262,11 @@ def backward_method(tape, t, arguments, named):
         tape.idle_sweep = 0
         started, rooms = started_from(tape, sweep, t, arguments, links)
         if started == DONE:
+            sweep.rooms = rooms
+            sweep.takes = 1
             status = passed(tape, sweep, owner)
+            if status == RAISED:
+                drop_all_handed(sweep)
             if rooms != 0:
                 release(rooms)
             if status == 0:

@@ -5,8 +5,8 @@ with it any code. After that nothing can fail, and no other code runs until all 
 """
 
 from tapegrad.compilation.jit import entry, inline
-from tapegrad.engine.adjoints import adjoint_address
-from tapegrad.engine.host_steps import has_shape_of, numbers_at
+from tapegrad.engine.adjoints import adjoint_address, has_shape_of
+from tapegrad.engine.host_steps import numbers_at
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     OBJECT,

@@ -12,10 +12,12 @@ from tapegrad.engine.adjoints import (
     claim,
     contribute_uniform,
     counter_of,
+    has_shape_of,
     scratch_block,
     target_size,
     target_type,
 )
+from tapegrad.engine.large_cotangents import becomes_adjoint, copy_numbers, forget_handed, large_cotangent
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_data,
@@ -53,7 +55,6 @@ from tapegrad.engine.objects import (
 from tapegrad.engine.owned import argument_count, argument_kind, argument_row, record_dimensions
 from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.strided import read
-from tapegrad.engine.structs import doubles_at, ints_at
 
 
 @inline
@@ -63,15 +64,7 @@ def numbers_at(tape, address, number, rank, dimensions, size):
         return new_float(load_f64(address))
     array = new_array(tape, number, rank, dimensions)
     if array != 0:
-        data = array_data(array)
-        if number == FLOAT64:
-            source, target = doubles_at(address), doubles_at(data)
-            for j in range(size):
-                target[j] = source[j]
-        else:
-            source32, target32 = ints_at(address), ints_at(data)  # the bits of float32
-            for j in range(size):
-                target32[j] = source32[j]
+        copy_numbers(address, array_data(array), number, size)
     return array
 
 
@@ -157,23 +150,25 @@ def give_operands(tape, sweep, slot, given):
     record = record_of(tape, slot)
     payload, size, extra = record.payload, record.size, 0
     op = attribute(tape, payload, PAYLOAD_OP)
-    if type_of(payload) != attribute(tape, op, OPERATION_PAYLOAD_CLASS) or size > LARGEST_BLOCK:
+    if type_of(payload) != attribute(tape, op, OPERATION_PAYLOAD_CLASS):
         return 0
     if tape.tensor_type != tape.plain_tensor:
         return 0
-    count = integer_value(attribute(tape, payload, PAYLOAD_INPUTS))
+    count, is_ours = integer_value(attribute(tape, payload, PAYLOAD_INPUTS)), type_of(payload) == tape.payload_class
     hand_on(tape, given, GIVEN_OP, payload, PAYLOAD_OP)
     hand_on(tape, given, GIVEN_ATTRS, payload, PAYLOAD_ATTRS)
     hand_on(tape, given, GIVEN_SHAPES, payload, PAYLOAD_SHAPES)
     hand_on(tape, given, GIVEN_DTYPES, payload, PAYLOAD_DTYPES)
     extra = argument_count(record) - count
-    address = adjoint_address(sweep, sweep.offset[slot])
-    form = record.dtype
-    g = numbers_at(tape, address, form & 255, form >> 8, record_dimensions(record), size)
+    if size > LARGEST_BLOCK:
+        g = large_cotangent(tape, sweep, slot, not is_ours)
+    else:
+        form, address = record.dtype, adjoint_address(sweep, sweep.offset[slot])
+        g = numbers_at(tape, address, form & 255, form >> 8, record_dimensions(record), size)
     filled = give(tape, given, GIVEN_G, tensor_around(tape, g)) and give(
         tape, given, GIVEN_NEEDS, needs_of(tape, sweep, slot, count)
     )
-    if type_of(payload) != tape.payload_class:  # custom functions take what they saved when they ask for it
+    if not is_ours:  # custom functions take what they saved when they ask for it
         filled = (
             filled
             and give(tape, given, GIVEN_SLOT, new_integer(slot))
@@ -186,22 +181,10 @@ def give_operands(tape, sweep, slot, given):
             and give(tape, given, GIVEN_EXTRA, saved_values(tape, slot, count, extra))
             and give(tape, given, GIVEN_RESULT, saved_result(tape, slot))
         )
-    return 1 if filled and tape.flags[slot] & FREED == 0 else 0
-
-
-@inline
-def has_shape_of(tape, slot, obj):
-    """Whether an array or float has the shape of a row's result, and a type that adjoints have."""
-    wide = tape.opcode[slot] & WIDE != 0
-    rank = record_of(tape, slot).dtype >> 8 if wide else 0
-    if is_float(tape, obj):
-        return rank == 0
-    if array_rank(obj) != rank or (array_type_number(obj) != FLOAT64 and array_type_number(obj) != FLOAT32):
-        return False
-    for d in range(rank):
-        if array_dimensions(obj)[d] != record_dimensions(record_of(tape, slot))[d]:
-            return False
-    return True
+    if not filled or tape.flags[slot] & FREED != 0:
+        return 0
+    forget_handed(sweep, slot)
+    return 1
 
 
 @inline
@@ -278,7 +261,11 @@ def add_cotangents(tape, sweep, slot, cotangents):
         data = data_of(tape, cotangent)
         if not has_shape_of(tape, to, data):
             return 0
-        if sweep.aims_first != 0 and target_size(tape, to) > LARGEST_BLOCK:  # which may become a gradient
-            return 0
+        if target_size(tape, to) > LARGEST_BLOCK:
+            if sweep.takes == 0 and sweep.aims_first != 0:  # which may become a gradient
+                return 0
+            if becomes_adjoint(tape, sweep, to, cotangents, k):
+                record = record_of(tape, slot)
+                continue
         add_data(tape, sweep, to, data)
     return 1

@@ -74,9 +74,11 @@ OPERATE_THREE, VALUE_ROOM = 143, 144
 # (`BY_NUMPYS_LOOP`, `BY_OWN_LOOP`, `BY_STAGES`, 0: not at all); whether NumPy's sums of rows are those of `sum_of_row`, and whether
 # it sums arrays that are no block by a buffer of as many rows as fit.
 LARGE_LIKE, LONG_WAYS, SUMS_ROWS_BY_TWO, SUMS_BY_BUFFER = 145, 146, 147, 148
-LENGTHS = 149  # room for the lengths of a new array
+BLOCK_CLASS = 149  # of the memory under such an array
+SUMS_BY_HALVES = 150  # whether NumPy's loop adds neighbours up as `halved_sum` does
+LENGTHS = 151  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
-HEADER_WORDS = OFFSETS + 38
+HEADER_WORDS = OFFSETS + 39
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of
 # the tape as an object, and of links to leaves.
 META_GRAD, META_LEFT, META_VERSION = 0, 1, 2
@@ -89,7 +91,7 @@ META_BASE, META_REPLAY, META_VIEWS, META_MADE_WITHOUT_GRAD, META_ONE_OF_MANY = 1
 OPERATION_PAYLOAD_CLASS, GIVEN_SLOT, MODES_ENABLED, TAPE_RECORDING_OFF = 24, 25, 26, 27
 META_LEAF, META_HOOKS, LINK_DATA, GIVEN_SWEEP = 28, 29, 30, 31
 META_RETAINED, VERSION_COUNT, VERSION_TIMES, TAPE_VERSIONS, META_OUTPUT_NR = 32, 33, 34, 35, 36
-OPERATION_MOVES = 37
+OPERATION_MOVES, OPERATION_STRETCHES = 37, 38
 # How an input's elements come into the result of an operation that only moves them, four bits for each input: all unmoved; those at
 # places; added to zeros at places; all but those at places, or where a mask says so; put to places, of which the last of the same
 # counts; those of places that no later place is; one number, where a mask says so; all but those of a part, which the words behind
@@ -164,7 +166,12 @@ PINNED = 27  # whether this pass itself pins the tape
 # Whether targets are found before the walk: bit 0 if a gradient is worth being computed in place, bit 1 if one may refuse the sum.
 AIMS_FIRST = 28
 FIRST_ODD = 29  # which cotangent is the first that Python has to look at
-SWEEP_WORDS = 30
+# Whether cotangents may become adjoints: compiled code has begun the pass and runs it; the tuple of the arrays that it has made
+# for large leaves (0: none); the array that is the buffer of adjoints; and cotangents that are the adjoints of large rows whose
+# derivative is Python: how many, and row and array of each, to which there is a reference.
+TAKES, ROOMS, BAR_OWNER, HANDED_COUNT, HANDED = 30, 31, 32, 33, 34
+MOST_HANDED = 16
+SWEEP_WORDS = HANDED + 2 * MOST_HANDED
 
 # For each leaf that is reached: slot, payload, where its adjoint goes (an array), how, and while gradients are delivered the
 # tensor's other attributes, and the gradient that was there and its data; the row whose adjoint stands in the leaf's place (-1:
@@ -214,6 +221,7 @@ PYTHON_STEP, NUMBER_STEP, LOOP_STEP, COPY_STEP, SUM_STEP, COMPARE_STEP, GUARD_ST
 # there), how many dimensions, and their lengths. Before the first one comes their number.
 INPUT_CLASS, INPUT_DTYPE, INPUT_PLACE, INPUT_COUNT, INPUT_RANK, INPUT_LENGTHS = 0, 1, 2, 3, 4, 5
 IN_ORDER = 0x101  # flags of arrays: in C order, and aligned
+ALIGNED, IN_ORDER_AND_WRITEABLE = 0x100, 0x501
 
 # Options of substitution in triangles: the matrix stands on the left; its upper triangle is read; the array holds its transpose;
 # ones stand on the diagonal, which is not read.

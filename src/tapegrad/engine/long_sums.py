@@ -6,6 +6,7 @@ the package is loaded.
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.compilation.memory_types import from_element
+from tapegrad.engine.halved_sums import LEAST_HALVED, halved_sum
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     OBJECT,
@@ -18,6 +19,7 @@ from tapegrad.engine.memory import (
     float_of,
     load_f64,
     release,
+    store_f64,
 )
 from tapegrad.engine.objects import clear_error, new_array, new_float
 from tapegrad.engine.row_sums import sum_rows
@@ -36,7 +38,10 @@ def sums_of_rows(source, rows, target):
 
 @inline
 def add_by_numpys_loop(tape, source, count, target):
-    """Add numbers to the one at an address by NumPy's loop, as it does at once."""
+    """Add numbers to the one at an address by NumPy's loop, as it does at once, or by ours that does the same."""
+    if tape.sums_by_halves != 0 and count >= LEAST_HALVED:
+        store_f64(target, load_f64(target) + halved_sum(source, count))
+        return
     call_loop(tape.sum_loop, tape.sum_loop_data, count, target, 0, source, 8, target, 0, 1)
 
 
@@ -66,7 +71,10 @@ def sum_of_long(tape, a):
 
 @inline
 def rows_in_memory(tape, a):
-    """Length, number and step in bytes of the rows of neighbours that a large array has in its memory; zeros for other arrays."""
+    """Length, number and step in bytes of the rows of neighbours that a large array has in its memory; zeros for other arrays.
+
+    A matrix that is one block by columns is one row.
+    """
     rank, lengths = array_rank(a), from_element(tape.lengths, 0)
     steps = from_element(lengths, MOST_SUMMED)
     if tape.sums_by_buffer == 0 or array_type_number(a) != FLOAT64 or rank == 0 or rank > MOST_SUMMED:
@@ -74,7 +82,11 @@ def rows_in_memory(tape, a):
     for d in range(rank):
         if array_strides(a)[d] < 0:
             return 0, 0, 0
-    if order_in_memory(a, lengths, steps) != 2 or steps[0] != 8 or lengths[0] > NUMPYS_BUFFER or steps[1] <= 8 * lengths[0]:
+    if order_in_memory(a, lengths, steps) != 2 or steps[0] != 8 or steps[1] < 8 * lengths[0]:
+        return 0, 0, 0
+    if steps[1] == 8 * lengths[0]:
+        return (array_size(a), 1, 0) if tape.sum_room != 0 else (0, 0, 0)
+    if lengths[0] > NUMPYS_BUFFER:
         return 0, 0, 0
     return lengths[0], lengths[1], steps[1]
 
@@ -82,7 +94,7 @@ def rows_in_memory(tape, a):
 @inline
 def sum_of_rows_apart(tape, source, row, rows, step):
     """A new float of the sum of such rows; 0 without memory."""
-    tape.lengths[0] = NUMPYS_BUFFER
+    tape.lengths[0] = NUMPYS_BUFFER if rows > 1 else 0
     buffer, total = new_array(tape, FLOAT64, 1, tape.lengths), new_float(float_of(tape.sum_start))
     if buffer == 0 or total == 0:
         clear_error()
@@ -91,7 +103,9 @@ def sum_of_rows_apart(tape, source, row, rows, step):
                 release(made)
         return 0
     out, fitting, count = doubles_at(array_data(buffer)), NUMPYS_BUFFER // row, 0
-    for k in range(rows):
+    if rows == 1:
+        add_by_numpys_loop(tape, source, row, total + OBJECT)
+    for k in range(rows if rows > 1 else 0):
         x, to = doubles_at(source + step * k), from_element(out, count)
         for j in range(row):
             to[j] = x[j]

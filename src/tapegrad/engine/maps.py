@@ -24,7 +24,9 @@ from tapegrad.engine.memory import call5, call9, float_of
 from tapegrad.engine.owned import argument_count, argument_row, record_dimensions
 from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.strided import flat_block, is_dense, scaled_block
+from tapegrad.engine.structs import doubles_at
 
+SIDE_BY_SIDE = 8  # rows
 LONG_RUN = 32  # elements: shorter runs are gathered to a block first, which is a call for 512 elements instead of one for each run
 
 
@@ -59,6 +61,21 @@ def clear_around_runs(sweep, address, number, size, offset, count, length, step)
         if step > length and run < count - 1:
             fill(sweep, address + item * end, number, 0.0, step - length)
     fill(sweep, address + item * end, number, 0.0, size - end)
+
+
+@inline
+def put_in_runs(address, size, offset, count, length, step, value):
+    """One number in the elements of an array that are in runs, and zeros in all others."""
+    out, end = doubles_at(address), 0
+    for run in range(count):
+        start = offset + run * step
+        for j in range(end, start):
+            out[j] = 0.0
+        end = start + length
+        for j in range(start, end):
+            out[j] = value
+    for j in range(end, size):
+        out[j] = 0.0
 
 
 @inline
@@ -126,10 +143,37 @@ def maps_of_row(tape, slot, out):
 
 
 @inline
+def is_large_transpose(rank, offset, dimensions, strides, size):
+    """Whether a map reads a large matrix by columns."""
+    if rank != 2 or offset != 0 or size <= LARGEST_BLOCK or dimensions[0] * dimensions[1] != size:
+        return False
+    return strides[0] == 1 and strides[1] == dimensions[0] and dimensions[1] != 1
+
+
+@inline
+def put_transposed(source, target, rows, columns, value, scale):
+    """``value + scale * x``, transposed: rows are read side by side, so that what is written fills lines of the cache."""
+    for first in range(0, rows, SIDE_BY_SIDE):
+        count = min(SIDE_BY_SIDE, rows - first)
+        for j in range(columns):
+            x, out = doubles_at(source + 8 * (first * columns + j)), doubles_at(target + 8 * (j * rows + first))
+            for i in range(count):
+                out[i] = value + scale * x[i * columns]
+
+
+@inline
 def scatter_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions, strides, scale):
     """``x_bar[offset + strides . i] += scale * z_bar[i]``."""
-    address, first = claim(tape, sweep, slot)
     own, size, elements = target_type(tape, slot), target_size(tape, slot), map_elements(rank, dimensions)
+    if own == FLOAT64 and number == FLOAT64 and is_large_transpose(rank, offset, dimensions, strides, size):
+        word = sweep.offset[slot]
+        if word & (UNWRITTEN | UNIFORM) != 0:
+            address = adjoint_address(sweep, word)
+            value = 0.0 if word & UNWRITTEN else read_first(address, FLOAT64)
+            sweep.offset[slot] = word - (UNWRITTEN if word & UNWRITTEN else UNIFORM)
+            put_transposed(adjoint, address, dimensions[0], dimensions[1], value, scale)
+            return
+    address, first = claim(tape, sweep, slot)
     if first and address == adjoint and elements > 0:  # the row only passes elements on, and they stand there already
         return
     item = 8 if own == FLOAT64 else 4
@@ -248,6 +292,9 @@ def contribute_one_number(tape, sweep, slot, kind, rank, offset, dimensions, str
     if kind == GATHER:
         target += item * offset
         runs, length, step = runs_of(rank, dimensions, strides) if elements > 0 else (0, 0, 0)
+    if own == FLOAT64 and runs > 1 and first:
+        put_in_runs(address, size, offset, runs, length, step, value)
+        return
     if first and runs > 0:
         clear_around_runs(sweep, address, own, size, offset if kind == GATHER else 0, runs, length, step)
     elif first:

@@ -299,6 +299,18 @@ def array_type_number(obj):
 
 
 @inline
+def array_has_dtype(obj, dtype):
+    """Whether an array's dtype is this very object."""
+    return load_i64(obj + OBJECT + 40) == dtype
+
+
+@inline
+def set_array_base(obj, base):
+    """Let an array that owns no memory refer to what does; the reference is taken over."""
+    store_i64(obj + OBJECT + 32, base)
+
+
+@inline
 def array_size(obj):
     """Number of an array's elements."""
     dimensions = array_dimensions(obj)

@@ -10,7 +10,17 @@ from numba.extending import intrinsic
 
 from tapegrad.compilation.jit import inline
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import OBJECT, array_dimensions, array_rank, load_i32, load_i64, release, retain, store_i64
+from tapegrad.engine.memory import (
+    OBJECT,
+    array_dimensions,
+    array_rank,
+    load_i32,
+    load_i64,
+    release,
+    retain,
+    set_array_base,
+    store_i64,
+)
 
 allocate = types.ExternalFunction("PyType_GenericAlloc", types.int64(types.int64, types.int64))
 is_subtype = types.ExternalFunction("PyType_IsSubtype", types.int32(types.int64, types.int64))
@@ -108,24 +118,30 @@ def call_object0(context, function):
 
 
 @intrinsic
-def _new_array(context, function, array_type, rank, dimensions, number):
+def _new_array(context, function, array_type, rank, dimensions, number, strides, data, flags):
     def generate(context, builder, signature, arguments):
         word, short = ir.IntType(64), ir.IntType(32)
-        function, array_type, rank, dimensions, number = arguments
+        function, array_type, rank, dimensions, number, strides, data, flags = arguments
         kind = ir.FunctionType(word, [word, short, word, short, word, word, short, short, word])
         none, zero = ir.Constant(word, 0), ir.Constant(short, 0)
-        rank, number = builder.trunc(rank, short), builder.trunc(number, short)
-        operands = [array_type, rank, dimensions, number, none, none, zero, zero, none]
+        rank, number, flags = (builder.trunc(value, short) for value in (rank, number, flags))
+        operands = [array_type, rank, dimensions, number, strides, data, zero, flags, none]
         return builder.call(builder.inttoptr(function, kind.as_pointer()), operands)
 
     word = types.int64
-    return word(word, word, word, word, word), generate
+    return word(word, word, word, word, word, word, word, word), generate
 
 
 @inline
 def type_of(obj):
     """Address of an object's type."""
     return load_i64(obj + OBJECT - 8)
+
+
+@inline
+def reference_count(obj):
+    """How often an object is referred to."""
+    return load_i32(obj + OBJECT - 16)
 
 
 @inline
@@ -156,13 +172,24 @@ def handle_of(tape, t):
 @inline
 def new_array_like(tape, obj):
     """An uninitialised float64 array of the shape of another, in C order."""
-    return _new_array(tape.new_array, tape.array_type, array_rank(obj), array_dimensions(obj), FLOAT64)
+    return _new_array(tape.new_array, tape.array_type, array_rank(obj), array_dimensions(obj), FLOAT64, 0, 0, 0)
 
 
 @inline
 def new_array(tape, number, rank, dimensions):
     """An uninitialised array in C order."""
-    return _new_array(tape.new_array, tape.array_type, rank, dimensions, number)
+    return _new_array(tape.new_array, tape.array_type, rank, dimensions, number, 0, 0, 0)
+
+
+@inline
+def new_view(tape, number, rank, dimensions, strides, data, flags, base):
+    """An array on memory that another object owns, whose reference it takes over; without strides in C order."""
+    array = _new_array(tape.new_array, tape.array_type, rank, dimensions, number, strides, data, flags)
+    if array == 0:
+        release(base)
+    else:
+        set_array_base(array, base)
+    return array
 
 
 @inline
@@ -235,7 +262,7 @@ def as_operand(tape, count, x, y, t):
     own, plain = tape.array_class, tape.tensor_class
     if own == 0 or t == 0:
         return t
-    if (type_of(x) == own or (count == 2 and type_of(y) == own)) and type_of(t) == plain and load_i32(t) == 1:
+    if (type_of(x) == own or (count == 2 and type_of(y) == own)) and type_of(t) == plain and reference_count(t) == 1:
         retain(own)
         store_i64(t + 8, own)
         release(plain)

@@ -57,6 +57,8 @@ def plain_product(tape, x, y):
             return 0  # outer products, which NumPy makes by the BLAS
         z = multiplied(tape, tape.matmul, a, b)
     elif is_factor(tape, a) and is_factor(tape, b) and array_rank(a) + array_rank(b) > 2 and fit_for_product(a, b):
+        if array_rank(a) == 2 and array_dimensions(a)[1] == 1 and array_size(a) * array_size(b) > LARGEST_BLOCK:
+            return 0  # outer products as well
         z = multiplied(tape, tape.dot, a, b)
     if z == 0 or type_of(z) != tape.array_type:
         clear_error()

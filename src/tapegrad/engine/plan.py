@@ -370,7 +370,7 @@ def begin(tape, sweep, handle, value):
     """
     if not has_room(tape, sweep):
         return -MORE_ROOM
-    for word in (PEAK, PENDING, FREE_COUNT, STACK_COUNT, REACHED_COUNT, MARKS, TRASH_COUNT, LOW, AIMS_FIRST):
+    for word in (PEAK, PENDING, FREE_COUNT, STACK_COUNT, REACHED_COUNT, MARKS, TRASH_COUNT, LOW, AIMS_FIRST, TAKES):
         sweep[word] = 0
     sweep.top = -1
     sweep.stopped_at = -1

@@ -66,6 +66,7 @@ Sweep = struct(
     marks=BYTES,
     trash=WORDS,
     kernels=WORDS,
+    handed=[WORDS],
 )
 
 ProgramStep = struct("ProgramStep", fields(globals(), "STEP_KIND", "STEP_WORDS", "STEP_"), STEP_WORDS)

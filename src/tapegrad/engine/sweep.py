@@ -8,6 +8,7 @@ from tapegrad.compilation.jit import always_inline, entry, inline, kernel
 from tapegrad.compilation.memory_types import address_of
 from tapegrad.engine.adjoints import adjoint_address, counter_of, scratch_block, spread, target_size, target_type
 from tapegrad.engine.host_steps import add_data
+from tapegrad.engine.large_cotangents import put_in_array
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_data,
@@ -346,19 +347,6 @@ def add_to_adjoint(tape, sweep, slot, obj):
         return -1
     add_data(tape, sweep, slot, obj)
     return 0
-
-
-@inline
-def put_in_array(sweep, k, obj):
-    """Let the adjoint of the k-th leaf stand in an array of its own, and that of its tenant; the first contribution writes it."""
-    leaf = sweep.reached[k]
-    word = 4 * ((array_data(obj) - sweep.bar) // 8) + UNWRITTEN
-    sweep.offset[leaf.slot] = word
-    tenant = leaf.tenant
-    if tenant >= 0 and sweep.offset[tenant] & UNWRITTEN and sweep.offset[tenant] != UNSEEN:
-        sweep.offset[tenant] = word
-    leaf.target = obj
-    leaf.mode = IN_PLACE
 
 
 @entry("int64(Sweep,int64,int64)")

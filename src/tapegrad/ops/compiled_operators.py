@@ -18,7 +18,7 @@ import numpy as np
 
 from tapegrad.arrays import numpy_api
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
-from tapegrad.arrays.memory_pool import large_like
+from tapegrad.arrays.memory_pool import Block, large_like
 from tapegrad.arrays.slots import offset_of
 from tapegrad.compilation.jit import Lazy
 from tapegrad.deferred import Deferred, MadeOnDemand
@@ -108,7 +108,7 @@ def _prepare_header() -> None:
     header[at.OFFSETS + at.LINK_DATA] = offset_of(LeafLink(make(0.0, 0)), "data")
     header[at.NEW_ARRAY] = numpy_api.c_function(numpy_api.NEW_ARRAY)
     header[at.FALLBACKS], header[at.LOOPS], header[at.LONG_WAYS] = (table.ctypes.data for table in (_fallbacks, _loops, _long_ways))
-    header[at.LARGE_LIKE] = keep(large_like)
+    header[at.LARGE_LIKE], header[at.BLOCK_CLASS] = keep(large_like), id(Block)
     header[at.FINALIZE], header[at.GIVE_BACK] = kernels.finalize.get(), kernels.give_back.get()
 
 
@@ -233,6 +233,7 @@ def _use_sum(thunk: int) -> None:
     header[at.SUM_START] = np.add.reduce(np.array([-0.0])).view(np.int64)  # NumPy's newer versions start with -0.0
     header[at.SUM_NAME] = TAPE.name_number("SumBackward0")
     header[at.SUMS_ROWS_BY_TWO], header[at.SUMS_BY_BUFFER] = int(_sums_rows_by_two()), int(_sums_by_buffer())
+    header[at.SUMS_BY_HALVES] = int(_sums_by_halves())
     if _sums_in_memory_order():
         _kept.append(room := np.empty(at.LARGEST_BLOCK))
         header[at.SUM_ROOM] = room.ctypes.data
@@ -256,6 +257,16 @@ def _sums_by_buffer() -> bool:
         part, together = whole[:, :columns], 8192 // columns
         total = np.add.reduce(part[:together].reshape(-1)) + np.add.reduce(part[together:].reshape(-1))
         if part.size <= 8192 or total != np.add.reduce(part, None) or total != np.add.reduce(part.T, None):
+            return False
+    return True
+
+
+def _sums_by_halves() -> bool:
+    """Whether NumPy's sums of neighbours are those of the loop of ours, to the last bit."""
+    numbers, total = np.arange(1.0, 3000.0) ** 0.5 - 30.0, np.empty(1)
+    for many in (519, 1000, 2998):
+        TAPE.sum_by_halves_to(numbers.ctypes.data, many, total.ctypes.data)
+        if total[0] != np.add.reduce(numbers[:many]):
             return False
     return True
 

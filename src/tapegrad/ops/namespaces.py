@@ -22,7 +22,7 @@ from tapegrad.deferred import look_up
 from tapegrad.engine import layout as at
 from tapegrad.ops.compiled_operators import plain_function, when_compiled
 from tapegrad.recording.primal_values import choose
-from tapegrad.recording.stretched_operands import outer_product
+from tapegrad.recording.stretched_operands import divided_twice, outer_product, sums_of_products
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, make
 
@@ -37,18 +37,19 @@ float64 = np.dtype(np.float64)
 PLACES = {
     "add_at": "ops.flat_places", "aligned": "ops.contractions", "between_eigenvectors": "linalg.vector_gaps",
     "between_singular_vectors": "linalg.vector_gaps", "cat": "ops.joining", "column": "linalg.determinants",
-    "diagonal_matrix": "linalg.matrices", "eye_times": "ops.vectors", "factored_cotangent": "linalg.triangular_factors",
-    "gate_cotangent": "ops.activations", "getitem": "ops.indexing", "identity_beside": "linalg.matrices",
-    "limited_differences": "ops.residuals", "matmul": "ops.products", "matrix_cotangent": "linalg.matrix_cotangents",
-    "mean": "ops.reductions", "mirrored": "linalg.matrices", "mT": "ops.transposing", "off_diagonal": "linalg.matrices",
-    "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps", "put_along": "ops.selecting",
-    "put_at": "ops.flat_places", "reshape": "ops.shaping", "reshape_copy": "recording.strided_maps", "restore": "ops.reductions",
-    "shared_evenly": "ops.extremes", "shared_magnitudes": "ops.norms", "shares_back": "ops.normalisation",
-    "solve_cotangent": "linalg.solving", "sum": "ops.reductions", "sum_to": "recording.strided_maps",
-    "take_at": "ops.flat_places", "take_last": "ops.flat_places", "tall": "ops.products", "times": "ops.arithmetic",
-    "triangle": "linalg.matrices", "triangle_cotangent": "linalg.matrix_cotangents", "triangular_cotangent": "linalg.solving",
-    "unsqueeze": "ops.shaping", "weighted_differences": "linalg.row_distances", "where": "ops.elementwise",
-    "without_part": "ops.overwriting",
+    "diagonal_matrix": "linalg.matrices", "divided_twice": "ops.scaled_sums", "eye_times": "ops.vectors",
+    "factored_cotangent": "linalg.triangular_factors", "gate_cotangent": "ops.activations", "getitem": "ops.indexing",
+    "identity_beside": "linalg.matrices", "limited_differences": "ops.residuals", "matmul": "ops.products",
+    "matrix_cotangent": "linalg.matrix_cotangents", "mean": "ops.reductions", "mirrored": "linalg.matrices",
+    "mT": "ops.transposing", "off_diagonal": "linalg.matrices", "outer": "ops.products", "part_of": "ops.overwriting",
+    "pieces": "recording.strided_maps", "product_to": "ops.scaled_sums", "put_along": "ops.selecting",
+    "put_at": "ops.flat_places", "reshape": "ops.shaping", "reshape_copy": "recording.strided_maps",
+    "restore": "ops.reductions", "shared_evenly": "ops.extremes", "shared_magnitudes": "ops.norms",
+    "shares_back": "ops.normalisation", "solve_cotangent": "linalg.solving", "sum": "ops.reductions",
+    "sum_to": "recording.strided_maps", "take_at": "ops.flat_places", "take_last": "ops.flat_places", "tall": "ops.products",
+    "times": "ops.arithmetic", "triangle": "linalg.matrices", "triangle_cotangent": "linalg.matrix_cotangents",
+    "triangular_cotangent": "linalg.solving", "unsqueeze": "ops.shaping", "weighted_differences": "linalg.row_distances",
+    "where": "ops.elementwise", "without_part": "ops.overwriting",
 }  # fmt: skip
 
 
@@ -144,7 +145,7 @@ class _Plain(_Tensors):
     @staticmethod
     def matmul(x: Tensor, y: Tensor) -> Tensor:
         a, b = x._data, y._data
-        if a.ndim > 2 or b.ndim > 2:
+        if a.ndim > 2 or b.ndim > 2 or (a.ndim == b.ndim == 2 and a.shape[1] == 1):
             return make(look_up("ops.products:product")(a, b), 0)
         token = enter(IGNORING)
         try:
@@ -167,6 +168,21 @@ class _Plain(_Tensors):
         if type(data) is float or data.size <= SMALL or not is_one_number(data):
             return x * factor
         return make(stretched_number(data[(0,) * data.ndim] * factor, data.shape, data.dtype), 0)
+
+    @staticmethod
+    def divided_twice(x: Tensor, y: Tensor) -> Tensor:
+        a, b = x._data, y._data
+        found = divided_twice(a, b) if type(a) is type(b) is np.ndarray and max(a.size, b.size) > SMALL else None
+        return x / y / y if found is None else make(found, 0)
+
+    @staticmethod
+    def product_to(g: Tensor, x: Tensor, shape: Shape) -> Tensor:
+        a, b = g._data, x._data
+        if type(b) is np.ndarray and b.size > SMALL and type(a) is np.ndarray:
+            found = sums_of_products(a, b, shape)
+            if found is not None:
+                return make(found, 0)
+        return look_up("ops.scaled_sums:product_to")(g, x, shape, PLAIN)
 
     @staticmethod
     def eye_times(g: Tensor, rows: int, columns: int) -> Tensor:

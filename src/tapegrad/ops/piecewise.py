@@ -17,7 +17,6 @@ from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.casting import cast
-from tapegrad.recording.primal_values import choose
 from tapegrad.tensors.random import rand_like
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -238,11 +237,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
         raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
     data = floating(input, "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu")
     if training:
-        slopes = array_of(rand_like(input.detach())) * (upper - lower) + lower
+        slopes = wrap((array_of(rand_like(input.detach())) * (upper - lower) + lower).astype(data.dtype, copy=False))
     else:
-        slopes = np.array(0.5 * (lower + upper))
-    with quiet():
-        slopes = choose(data > 0, 1.0, slopes).astype(data.dtype, copy=False)
-    if inplace:
-        return input._rrelu_(wrap(slopes))
-    return elementwise._rrelu(input, wrap(slopes))
+        slopes = number_of(data, 0.5 * (lower + upper))
+    return input._rrelu_(slopes) if inplace else elementwise._rrelu(input, slopes)

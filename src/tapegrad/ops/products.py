@@ -20,7 +20,7 @@ from tapegrad.engine import layout as at
 from tapegrad.errors import ShapeError
 from tapegrad.ops.compiled_operators import hosted_function, keep, when_compiled
 from tapegrad.ops.shaping import reshape, unsqueeze
-from tapegrad.recording.stretched_operands import outer_products
+from tapegrad.recording.stretched_operands import outer_products, product_of_column_and_row
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.foreign_operands import asked
@@ -146,16 +146,22 @@ def product(a: Array, b: Array) -> Array:
     token = enter(IGNORING)
     try:
         if a.ndim <= 2 and b.ndim <= 2:
-            return np.dot(a, b)
+            return _product_of_two(a, b)
         if b.ndim <= 2 and a.flags.c_contiguous and a.size:
             # One product with a tall matrix instead of one per batch.
-            return np.dot(a.reshape(-1, a.shape[-1]), b).reshape(a.shape[:-1] + b.shape[1:])
+            return _product_of_two(a.reshape(-1, a.shape[-1]), b).reshape(a.shape[:-1] + b.shape[1:])
         found = outer_products(a, b) if a.shape[-1] == 1 else None
         return np.matmul(a, b) if found is None else found
     except ValueError:
         raise _batch_mismatch(a.shape[:-2], b.shape[:-2]) from None
     finally:
         leave(token)
+
+
+def _product_of_two(a: Array, b: Array) -> Any:
+    """The product of vectors or matrices."""
+    found = product_of_column_and_row(a, b) if a.ndim == b.ndim == 2 and a.shape[1] == 1 else None
+    return np.dot(a, b) if found is None else found
 
 
 def _dot_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

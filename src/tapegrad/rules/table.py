@@ -162,7 +162,7 @@ _OTHERS: tuple[Rule, ...] = (
     Rule("_softshrink", XY, "where(abs(x) <= y, 0.0, x - copysign(y, x))", ("where(abs(x) <= y, 0.0, 1.0)", None), (ANY, (0.5, 1.0)), "SoftshrinkBackward0", "``x`` moved towards 0 by ``y``, and 0 where it is no further away than that."),
     Rule("_hardsigmoid", X, "minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0", ("where(x > -3.0, where(x < 3.0, 0.16666666666666666, 0.0), 0.0)",), ((-6.0, 6.0),), "HardsigmoidBackward0", "A straight line from 0 at -3 to 1 at 3, constant outside."),
     Rule("_hardswish", X, "x * minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0", ("where(x <= -3.0, 0.0, where(x < 3.0, x / 3.0 + 0.5, 1.0))",), ((-6.0, 6.0),), "HardswishBackward0", "``x`` times the value of `_hardsigmoid`."),
-    Rule("_rrelu", XY, "x * y", ("y", None), (ANY, POS), "RreluWithNoiseBackward0", "``x`` times a slope that was chosen for it."),
+    Rule("_rrelu", XY, "where(x > 0.0, x, x * y)", ("where(x > 0.0, 1.0, y)", None), (ANY, POS), "RreluWithNoiseBackward0", "``x`` where positive, else ``x`` times a slope that was chosen for it."),
     Rule("_elu", XYW, "where(x <= 0.0, expm1(minimum(x, 0.0)) * y, x * w)", ("where(x <= 0.0, exp(where(x <= 0.0, x, 0.0)) * y, w)", None, None), (ANY, POS, POS), "EluBackward0", "``w * x`` where positive, else ``y * (exp(x) - 1)``."),
     Rule("_celu", XYW, "where(x <= 0.0, expm1(minimum(x, 0.0) * w) * y, x)", ("where(x <= 0.0, exp(where(x <= 0.0, x, 0.0) * w) * (y * w), 1.0)", None, None), (ANY, (2.0, 2.0), (0.5, 0.5)), "CeluBackward0", "``x`` where positive, else ``y * (exp(w * x) - 1)``."),
     Rule("_mish", X, "x * tanh(log1p(exp(x)))", ("mish_slope(x)",), (ANY,), "MishBackward0", "``x * tanh(softplus(x))``."),

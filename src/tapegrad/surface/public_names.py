@@ -13,7 +13,7 @@ __all__ = [
 
 FILES: dict[str, str] = {
     "ops.affine": "addbmm addmm addmv addr baddbmm",
-    "ops.arithmetic": "add addcdiv addcmul clamp clip div float_power leaky_relu logit round rsub softplus sub where",
+    "ops.arithmetic": "add clamp clip div float_power leaky_relu logit round rsub softplus sub where",
     "ops.comparing": (
         "allclose bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq equal gcd ge greater "
         "greater_equal gt isclose isfinite isinf isnan isneginf isposinf isreal lcm le less less_equal logical_and logical_not "
@@ -43,6 +43,7 @@ FILES: dict[str, str] = {
     "ops.contractions": "einsum",
     "ops.reductions": "all any count_nonzero mean prod sum",
     "ops.running_extremes": "cummax cummin",
+    "ops.scaled_sums": "addcdiv addcmul",
     "ops.scans": "cumprod cumsum logcumsumexp",
     "ops.scattering": "index_put masked_scatter put scatter scatter_add",
     "ops.searching": "argwhere bucketize isin nonzero searchsorted unravel_index",
