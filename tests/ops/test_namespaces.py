@@ -181,6 +181,10 @@ CALLS: dict[str, list[Call]] = {
     "part_of": [*(lambda on, v=v: on.part_of(M, v) for v in VIEWS), lambda on: on.part_of(NUMBER, lambda a: a[...])],
     "pieces": [lambda on, k=k: on.pieces(on.reshape(M, (12,)), SHAPES)[k] for k in range(3)],
     "reshape": [lambda on: on.reshape(M, (2, 6)), lambda on: on.reshape(NUMBER, (1, 1)), lambda on: on.reshape(POINT, ())],
+    "reshape_copy": [
+        lambda on: on.reshape_copy(NUMBER, "ViewBackward0", np.full((1, 1), NUMBER.item())),
+        lambda on: on.reshape_copy(M, "ViewBackward0", M.numpy().reshape(2, 6)),
+    ],
     "restore": [
         lambda on: on.restore(V, (1,), False, (3, 4)),
         lambda on: on.restore(W, (0,), False, (3, 4)),
