@@ -236,6 +236,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     if lower > upper:
         raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
     data = floating(input, "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu")
+    slopes: Tensor | float
     if training:
         slopes = wrap((array_of(rand_like(input.detach())) * (upper - lower) + lower).astype(data.dtype, copy=False))
     else:
