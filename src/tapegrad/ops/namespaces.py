@@ -21,6 +21,7 @@ from tapegrad.arrays.sizes import is_one_number, stretched_number
 from tapegrad.deferred import look_up
 from tapegrad.engine import layout as at
 from tapegrad.ops.compiled_operators import plain_function, when_compiled
+from tapegrad.ops.elementwise import _mul0
 from tapegrad.recording.primal_values import choose
 from tapegrad.recording.stretched_operands import divided_twice, outer_product, sums_of_products
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -172,17 +173,21 @@ class _Plain(_Tensors):
     @staticmethod
     def divided_twice(x: Tensor, y: Tensor) -> Tensor:
         a, b = x._data, y._data
-        found = divided_twice(a, b) if type(a) is type(b) is np.ndarray and max(a.size, b.size) > SMALL else None
-        return x / y / y if found is None else make(found, 0)
+        if type(a) is not float and type(b) is not float and (a.size > SMALL or b.size > SMALL):
+            found = divided_twice(a, b)
+            if found is not None:
+                return make(found, 0)
+        return x / y / y
 
     @staticmethod
     def product_to(g: Tensor, x: Tensor, shape: Shape) -> Tensor:
-        a, b = g._data, x._data
-        if type(b) is np.ndarray and b.size > SMALL and type(a) is np.ndarray:
-            found = sums_of_products(a, b, shape)
+        data = x._data
+        if type(data) is not float and data.size > SMALL:
+            found = sums_of_products(g._data, data, shape)
             if found is not None:
                 return make(found, 0)
-        return look_up("ops.scaled_sums:product_to")(g, x, shape, PLAIN)
+        product: Tensor = PLAIN.sum_to(_mul0(g, x), shape)
+        return product
 
     @staticmethod
     def eye_times(g: Tensor, rows: int, columns: int) -> Tensor:

@@ -144,9 +144,9 @@ def _addcdiv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     )
 
 
-def product_to(g: Tensor, x: Tensor, shape: tuple[int, ...], on: Any = TENSORS) -> Tensor:
+def product_to(g: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Products that are zero if either factor is, summed to a shape."""
-    product: Tensor = on.sum_to(_plain["_mul0"](g, x), shape)
+    product: Tensor = TENSORS.sum_to(_plain["_mul0"](g, x), shape)
     return product
 
 

@@ -78,9 +78,11 @@ def scaled_sum(operation: int, a: Array, b: Array, c: Array, value: float) -> Ar
     return result
 
 
-def sums_of_products(a: Array, b: Array, shape: Shape) -> Array | None:
+def sums_of_products(a: Any, b: Array, shape: Shape) -> Array | None:
     """Products of a number that is stretched with a large array, zero if either is, summed to a shape; None where NumPy sums."""
-    if not (a.dtype is b.dtype is dtypes.float64 and b.flags.c_contiguous and a.shape == b.shape and is_one_number(a)):
+    if type(a) is float or a.shape != b.shape or not is_one_number(a):
+        return None
+    if not (a.dtype is b.dtype is dtypes.float64 and b.flags.c_contiguous):
         return None
     columns = math.prod(shape)
     if len(shape) >= b.ndim or b.shape[b.ndim - len(shape) :] != shape or not SHORT < columns < b.size:
