@@ -164,15 +164,15 @@ def _named(value: Any) -> str:
 
 
 class _Place:
-    """Where one leaf stands in the arguments, as text that is put together when it is asked for."""
+    """Where the next leaf stands in the arguments, as text that is put together when it is asked for."""
 
-    __slots__ = ("leaf", "made")
+    __slots__ = ("made",)
 
     def __init__(self, made: Call) -> None:
-        self.made, self.leaf = made, 0
+        self.made = made
 
     def __str__(self) -> str:
-        return self.made.places()[self.leaf]
+        return self.made.places()[len(self.made.leaves)]
 
 
 def take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name: str, cut: bool) -> None:
@@ -186,7 +186,6 @@ def take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name:
             arguments[n], kind = tensor_like(arguments[n], name, place, False)
             leaves.append(arguments[n])
             kinds.append(kind)
-            place.leaf += 1
         return
     values: list[Any] = []
     structures = [flatten(arguments[n], values) for n in numbers]
@@ -202,7 +201,6 @@ def take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name:
         leaf, kind = tensor_like(value, name, place, inside)
         leaves.append(leaf)
         kinds.append(kind)
-        place.leaf += 1
     if not made.many:
         arguments[numbers[0]] = made.arranged(leaves)
         return

@@ -286,8 +286,10 @@ def tensor_like(value: Any, name: str, place: object, inside: bool) -> tuple[Ten
     kind: Any = ndarray
     data: Any
     if type(value) is ndarray and value.dtype is FLOAT64 and value.ndim:
-        data = value.copy()  # as below
-    elif isinstance(value, Tensor):
+        leaf = make(value.copy(), 0)  # as below
+        leaf._meta, leaf._row = NumberEntries(), -1
+        return leaf, kind
+    if isinstance(value, Tensor):
         data = value._data
         kind = float if type(data) is float else ndarray
         if type(data) is not float and data.dtype not in FLOATS:
