@@ -150,6 +150,49 @@ def test_an_interrupt_while_c_code_runs_is_raised() -> None:
 
 @compiles
 @pytest.mark.usefixtures("folder")
+def test_solutions_inside_of_each_other_leave_the_hook_as_it_was() -> None:
+    former = sys.unraisablehook
+    others = []
+
+    def f(x: Any) -> Any:
+        if not others:
+            others.append(None)  # this one asks for values, too
+            others[0] = optimize.minimize(bowl, np.zeros(3), method="ipopt")
+        return ((x - 3.0) ** 2).sum()
+
+    found = optimize.minimize(f, np.ones(2), method="ipopt")
+    assert (found.success, others[0].success) == (True, True)
+    assert sys.unraisablehook is former
+
+
+@compiles
+@pytest.mark.usefixtures("folder")
+def test_overlapping_solutions_leave_the_hook_as_it_was() -> None:
+    former = sys.unraisablehook
+    first, second = (types.SimpleNamespace(_error=None) for _ in range(2))
+    for step, problem in ((ipopt_interface._watch, first), (ipopt_interface._watch, second), (ipopt_interface._leave, first)):
+        step(problem)
+    assert sys.unraisablehook is ipopt_interface._hear
+    ipopt_interface._leave(second)
+    assert sys.unraisablehook is former
+
+
+@compiles
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("most", [2**32 + 3, -(2**40)])
+def test_integers_that_ipopt_cannot_have_are_refused(most: int) -> None:
+    with pytest.raises(ValueError, match=f"max_iter={most}: .* an int of 32 bits"):
+        optimize.minimize(bowl, np.zeros(3), method="ipopt", options={"max_iter": most})
+
+
+@compiles
+@pytest.mark.usefixtures("folder")
+def test_integers_are_numbers_where_an_option_is_one() -> None:
+    assert optimize.minimize(bowl, np.zeros(3), method="ipopt", options={"tol": 1}).success
+
+
+@compiles
+@pytest.mark.usefixtures("folder")
 def test_nothing_is_kept_of_a_solution() -> None:
     def f(x: Any) -> Any:
         return ((x - 3.0) ** 2).sum()

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import pkgutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,17 @@ def test_the_module_is_as_it_is_without_a_hook() -> None:
     assert type(made.__loader__) is type(made.__spec__.loader) is type(without.loader)
     assert made.__spec__.origin == without.origin
     assert made.inner.value == 2
+
+
+@pytest.mark.usefixtures("package")
+def test_the_file_of_a_module_can_be_asked_for_while_it_is_waited_for() -> None:
+    when_imported("awaited_package", lambda module: None)
+    spec = importlib.util.find_spec("awaited_package")
+    assert spec is not None
+    loader: Any = spec.loader
+    assert loader.is_package("awaited_package")
+    assert loader.get_source("awaited_package") == PACKAGE
+    assert pkgutil.get_data("awaited_package", "inner.py") == b"value = 2\n"
 
 
 def test_a_module_that_fails_is_waited_for_again(package: Path) -> None:

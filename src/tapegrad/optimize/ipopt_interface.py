@@ -43,7 +43,10 @@ MESSAGES = {
     -11: "the problem is not well defined",
     -12: "an option has a value that it cannot have",
     -13: "a function or derivative is nan or infinite, or could not be computed",
+    -100: "IPOPT raised an exception: lower bounds may be above upper ones",
+    -101: "an exception was raised that is not IPOPT's",
     -102: "there is not enough memory",
+    -199: "an internal error",
 }
 INT, DOUBLE, ADDRESS = ctypes.c_int, ctypes.c_double, ctypes.c_void_p
 CALLS: dict[str, tuple[Any, ...]] = {  # in the order in which they are given, each with an address of data behind
@@ -148,19 +151,19 @@ class Problem:
         Raises
         ------
         TypeError
-            If there is none of this name with such values.
+            If there is none of this name with such values; the problem is of no use then.
         """
         library, word = self._library, name.encode()
-        if isinstance(value, (str, bytes)):
-            done = library.AddIpoptStrOption(self._problem, word, value.encode() if isinstance(value, str) else value)
-        elif type(value) is int:
+        kind, done = type(value), 0
+        if kind is str or kind is bytes:
+            done = library.AddIpoptStrOption(self._problem, word, value.encode() if kind is str else value)
+        elif kind is int and abs(value) < 1 << 31:
             done = library.AddIpoptIntOption(self._problem, word, value)
-        elif type(value) is float:
+        if not done & 0xFF and (kind is float or kind is int):  # an int, and a bool since IPOPT 3.14
             done = library.AddIpoptNumOption(self._problem, word, DOUBLE(value))
-        else:
-            raise TypeError("a value is a str, an int or a float")
-        if not done & 0xFF:  # an int, and a bool since IPOPT 3.14
-            raise TypeError("IPOPT has none of this name with such values")
+        if not done & 0xFF:
+            self._free()
+            raise TypeError("IPOPT has none of this name with such values: a str, a float, or an int of 32 bits")
 
     def solve(self, x: Vector) -> tuple[Vector, dict[str, Any]]:
         """Where IPOPT ends from a point, and what it says.
@@ -172,21 +175,11 @@ class Problem:
         """
         x, n, m = np.array(x, np.float64), self._n, self._m
         found = [np.zeros(size) for size in (m, 1, m, n, n)]  # values of constraints and objective, multipliers
-        former = sys.unraisablehook
-
-        def keep(said: Any) -> None:
-            frame = None if said.exc_traceback is None else said.exc_traceback.tb_frame
-            if frame is not None and frame.f_code is _CALL and frame.f_locals.get("self") is self:
-                self._error = said.exc_value
-            else:
-                former(said)
-
-        sys.unraisablehook = keep
         try:
+            _watch(self)
             status = self._library.IpoptSolve(self._problem, *(ADDRESS(a.ctypes.data) for a in (x, *found)), None)
         finally:
-            if sys.unraisablehook is keep:
-                sys.unraisablehook = former
+            _leave(self)
             self._free()
         if self._error is not None:
             raise self._error
@@ -199,8 +192,6 @@ class Problem:
         if problem:
             self._library.FreeIpoptProblem(problem)
         self._calls = []  # which hold this object
-
-    __del__ = _free
 
     def _call(self, method: Callable[..., bool | None], *arguments: Any) -> int:
         """Call what IPOPT asked for; whether it went well."""
@@ -248,6 +239,33 @@ class Problem:
 
 
 _CALL = Problem._call.__code__
+_solving: list[Problem] = []  # of all threads
+_former: Any = None  # who hears of exceptions that nobody can catch, besides
+
+
+def _hear(said: Any) -> None:
+    """Keep what was raised where a function of a problem that is being solved began; the rest is somebody else's."""
+    frame = None if said.exc_traceback is None else said.exc_traceback.tb_frame
+    problem: Any = frame.f_locals.get("self") if frame is not None and frame.f_code is _CALL else None
+    if any(one is problem for one in _solving):
+        problem._error = said.exc_value
+    else:
+        _former(said)
+
+
+def _watch(problem: Problem) -> None:
+    """Hear of a problem from now on."""
+    global _former
+    _solving.append(problem)
+    if sys.unraisablehook is not _hear:
+        _former, sys.unraisablehook = sys.unraisablehook, _hear
+
+
+def _leave(problem: Problem) -> None:
+    """Hear of it no more, and with the last one of nothing."""
+    _solving[:] = [one for one in _solving if one is not problem]
+    if not _solving and sys.unraisablehook is _hear:
+        sys.unraisablehook = _former
 
 
 def _places(given: Any) -> tuple[Vector, Vector]:

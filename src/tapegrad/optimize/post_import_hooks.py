@@ -42,6 +42,9 @@ class _Calling:
     def __init__(self, loader: Any, then: Callable[[ModuleType], None]) -> None:
         self._loader, self._then = loader, then
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["_loader"], name)
+
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """A new module."""
         made: ModuleType | None = self._loader.create_module(spec)
