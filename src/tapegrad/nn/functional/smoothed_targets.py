@@ -41,7 +41,8 @@ def smoothed(
             # There are two different factors, besides the zeros of what is ignored.
             factors = float(every / total), float((every - (1.0 - smoothing)) / total)
             result = _of_two_factors(data, found.at, factors, over)
-            return apply(_SMOOTHED, (logs,), result, (over, factors), (make(found.at, 0),))
+            if not np.isnan(result).any():  # as zero times an infinity of what is ignored is
+                return apply(_SMOOTHED, (logs,), result, (over, factors), (make(found.at, 0),))
         kept = found.at >= 0
         counts = kept.reshape(_without(data.shape, along, 1))
         own = (1.0 - smoothing) * found.factors.reshape(-1)[kept]
@@ -51,7 +52,11 @@ def smoothed(
         whole.reshape(-1)[found.at[kept]] -= own
         if reduction == "mean":
             whole /= total
-        result = add_reduce(data * whole, over).astype(data.dtype)
+        products = data * whole
+        np.copyto(products, 0.0, where=~counts)
+        result = add_reduce(products, over).astype(data.dtype)
+        if reduction == "mean" and not kept.any():
+            result = result + np.asarray(np.nan, data.dtype)
     np.copyto(whole, 0.0, where=~counts)  # which the mean of nothing has made nan
     return apply(_SMOOTHED, (logs,), result, (over, None), (wrap(whole.astype(data.dtype, copy=False)),))
 
