@@ -105,3 +105,33 @@ def test_idle_memory_makes_room_where_the_system_refuses_more() -> None:
     """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == [str((1 << 25) * 3 // 2), "refused"]
+
+
+def test_no_block_is_given_out_twice_when_threads_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 1 << 20
+    blocks = [mmap.mmap(-1, size) for _ in range(3)]
+
+    class OtherThreads(dict[int, list[mmap.mmap]]):
+        """Where a list is taken out, one thread has just looked at it, and another one keeps a block before it is back."""
+
+        seen: list[mmap.mmap] | None = None
+
+        def pop(self, key: int, *default: None) -> list[mmap.mmap] | None:
+            found = super().pop(key, *default)
+            if self.seen is None:
+                self.seen = found
+                memory_pool._keep(blocks[2], size)
+            return found
+
+    release_buffers()
+    monkeypatch.setattr(memory_pool, "_idle", OtherThreads({size: [blocks[0]]}))
+    monkeypatch.setattr(memory_pool, "_idle_bytes", size)
+    monkeypatch.setattr(memory_pool, "_own_bytes", size)
+    memory_pool._keep(blocks[1], size)
+
+    seen = memory_pool._idle.seen  # type: ignore[attr-defined]
+    given = [seen.pop()] if seen else []
+    while (memory := memory_pool._waiting(size)) is not None:
+        given.append(memory)
+    assert len(given) == len({id(memory) for memory in given}) == 3
+    release_buffers()

@@ -77,8 +77,10 @@ def _keep(memory: Any, size: int) -> None:
     blocks = _idle.pop(size, None) or []
     blocks.append(memory)
     waiting = _idle.setdefault(size, blocks)
-    if waiting is not blocks:
-        waiting.extend(blocks)
+    if waiting is not blocks:  # another thread was here, and a third one may be about to take from the list that was there
+        with contextlib.suppress(IndexError):
+            while True:  # one by one: a block that stands in two lists would be given to two results
+                waiting.append(blocks.pop())
     _own_bytes += size
     while _own_bytes > KEPT:
         lent = _lend_oldest()  # meanwhile other threads may run
