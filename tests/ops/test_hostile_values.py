@@ -332,3 +332,14 @@ def test_an_integer_beyond_int64_counts_as_a_float() -> None:
     assert (tg.tensor([3]) * 2**70).tolist() == [3.0 * 2**70]
     with pytest.raises(OverflowError):
         x * 10**400
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.filterwarnings("error")
+def test_infinities_of_both_signs_are_summed_without_a_warning(recorded: bool) -> None:
+    b = np.ones((40, 300))
+    b[0, 0], b[1, 0] = np.inf, -np.inf
+    x = tg.tensor(np.ones(300), requires_grad=True)
+    z = tg.addcmul(tg.zeros((40, 300), dtype=tg.float64), tg.tensor(b), x)
+    (found,) = tg.autograd.grad((2.0 * z).sum(), x, create_graph=recorded)
+    np.testing.assert_array_equal(found.detach().numpy(), [np.nan, *[80.0] * 299])

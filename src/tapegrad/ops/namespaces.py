@@ -303,7 +303,13 @@ class _Plain(_Tensors):
         if type(data) is float or data.shape == shape:
             return x
         over = _summed_axes(data.shape, shape)
-        return _tensor(np.asarray(add_reduce(data, over, None, None, True) if over else data).reshape(shape))
+        if not over:
+            return _tensor(np.asarray(data).reshape(shape))
+        token = enter(IGNORING)
+        try:
+            return _tensor(np.asarray(add_reduce(data, over, None, None, True)).reshape(shape))
+        finally:
+            leave(token)
 
     @staticmethod
     def triangle(x: Tensor, upper: bool, strict: bool = False) -> Tensor:

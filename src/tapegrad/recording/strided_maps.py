@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.addresses import address_of
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.recording.structural import as_result
 from tapegrad.tape.tape import TAPE
@@ -299,5 +300,11 @@ def sum_to(t: Tensor, shape: tuple[int, ...]) -> Tensor:
         return t
     extra = len(own) - len(shape)
     over = tuple(range(extra)) + tuple(d + extra for d, n in enumerate(shape) if n == 1 and own[d + extra] != 1)
-    total = np.add.reduce(t._data, axis=over, keepdims=True) if over else t._data
+    total = t._data
+    if over:
+        token = enter(IGNORING)
+        try:
+            total = np.add.reduce(total, axis=over, keepdims=True)
+        finally:
+            leave(token)
     return reduce_sum(t, "SumBackward1", over, 1.0, np.asarray(total).reshape(shape))
