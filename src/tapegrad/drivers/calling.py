@@ -9,8 +9,19 @@ from typing import Any
 import numpy as np
 
 from tapegrad.deferred import look_up
-from tapegrad.drivers.containers import Node, flatten, refuse_computed_attributes, restore
-from tapegrad.drivers.leaves import Argnums, Call, Callee, check_argnums, is_tracked, plain_tree, recorder_of, tensor_like
+from tapegrad.drivers.containers import Node, around, flat_structure, flatten, numbers_in, refuse_computed_attributes, restore
+from tapegrad.drivers.leaves import (
+    FLOAT64,
+    Argnums,
+    Call,
+    Callee,
+    array_leaf,
+    check_argnums,
+    is_tracked,
+    plain_tree,
+    recorder_of,
+    tensor_like,
+)  # fmt: skip
 from tapegrad.numpy_arrays.array import Array
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -20,7 +31,6 @@ from tapegrad.tensors.tensor import Tensor, is_recording, meta_of, register_new_
 __all__ = ["call", "finished_call", "note_needing_copies", "refuse_written", "take_apart"]
 
 ndarray = np.ndarray
-_NUMBERS = frozenset([float, ndarray])  # of which no one is tracked
 # Functions that overwrite what their derivative needs (`overwritten_values.py`).
 NEEDING_COPIES: weakref.WeakSet[Any] = weakref.WeakSet()
 _any_needing = False  # whether there ever was one: to ask the set takes a microsecond
@@ -179,20 +189,30 @@ def take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name:
     """Put fresh leaves in the places of what is differentiated by."""
     made.leaves, made.kinds = leaves, kinds = [], []
     made.numbers = numbers
-    if made.many and _NUMBERS.issuperset([type(arguments[n]) for n in numbers]):
-        made.arrays, made.structure = made.inside, Node((), numbers, (None,) * len(numbers))
-        place = _Place(made)
-        for n in numbers:
-            arguments[n], kind = tensor_like(arguments[n], name, place, False)
-            leaves.append(arguments[n])
+    if (numbers_alone := numbers_in([arguments[n] for n in numbers] if made.many else arguments[numbers[0]])) is not None:
+        for value in numbers_alone:
+            if type(value) is ndarray and value.dtype is FLOAT64 and value.ndim:
+                leaf, kind = array_leaf(value), ndarray
+            else:
+                leaf, kind = tensor_like(value, name, _Place(made), False)
+            leaves.append(leaf)
             kinds.append(kind)
+        made.arrays = made.inside
+        if made.many:
+            made.structure = Node((), numbers, (None,) * len(numbers))
+            rest = iter(leaves)
+            for n in numbers:
+                arguments[n] = next(rest)
+        else:
+            made.structure = flat = flat_structure(arguments[numbers[0]])
+            arguments[numbers[0]] = around(flat, leaves)
         return
     values: list[Any] = []
     structures = [flatten(arguments[n], values) for n in numbers]
     for structure in structures:
         if structure is not None:
             refuse_computed_attributes(structure, name)
-    tensors = [] if _NUMBERS.issuperset(map(type, values)) else [value for value in values if isinstance(value, Tensor)]
+    tensors = [value for value in values if isinstance(value, Tensor)]
     made.inside = inside = not cut and (made.inside or (bool(tensors) and any(t._row for t in tensors)))
     made.arrays = any(isinstance(t, Array) for t in tensors) if tensors else inside
     made.structure = Node((), tuple(range(len(numbers))), tuple(structures)) if made.many else structures[0]

@@ -6,7 +6,7 @@ Dicts, lists, tuples, named tuples and dataclasses are containers, ``None`` is a
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from tapegrad.numpy_arrays.array import Array
 from tapegrad.tensors.tensor import Tensor
 
 __all__ = [
-    "Node", "Structure", "around", "flatten", "flatten_like", "items_of", "places_in", "refuse_computed_attributes", "restore",
+    "Node", "Structure", "around", "flat_structure", "flatten", "flatten_like", "items_of", "numbers_in", "places_in",
+    "refuse_computed_attributes", "restore",
 ]  # fmt: skip
 
 
@@ -31,6 +32,7 @@ class Node:
 
 Structure = Node | None  # None is a leaf
 _CONTAINERS = (dict, list, tuple)
+_NUMBERS = frozenset([float, np.ndarray])  # of which no one is tracked
 _LEAVES = frozenset([Array, Tensor, float, np.float64, np.ndarray])  # the common ones
 
 
@@ -89,6 +91,19 @@ def flatten(value: Any, leaves: list[Any]) -> Structure:
         else:
             children.append(flatten(part, leaves))
     return Node(value, keys, tuple(children))
+
+
+def numbers_in(value: Any) -> Collection[Any] | None:
+    """Leaves of a dict, list or tuple of NumPy's arrays and of floats alone; None for what is something else."""
+    kind = type(value)
+    values = value.values() if kind is dict else value if kind is list or kind is tuple else None
+    return values if values is not None and _NUMBERS.issuperset(map(type, values)) else None
+
+
+def flat_structure(value: Any) -> Node:
+    """Structure of a dict, list or tuple of leaves."""
+    count = len(value)
+    return Node(value, tuple(value) if type(value) is dict else tuple(range(count)), (None,) * count)
 
 
 def places_in(structure: Structure, path: str) -> list[str]:
@@ -179,7 +194,7 @@ def around(structure: Node, values: Sequence[Any]) -> Any:
     """A container of this structure around the values of its items."""
     kind = type(structure.like)
     if kind in _CONTAINERS:
-        return dict(zip(structure.keys, values, strict=True)) if kind is dict else kind(values)
+        return dict(zip(structure.keys, values)) if kind is dict else kind(values)  # noqa: B905
     return _filled(structure, values)
 
 

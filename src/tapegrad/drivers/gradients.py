@@ -312,18 +312,18 @@ def _in_one_call(output: Any, leaves: list[Tensor]) -> list[Any] | None:
     """The same by the method `backward`; None, with nothing done, if that is not compiled or there is more to do."""
     if type(type(output).backward) is not MethodDescriptorType:
         return None
-    metas: list[Any] = []
+    meta: Any
     links: list[Any] = []
     for leaf in leaves:
         meta = leaf._meta
         if meta is None or meta.hooks is not None or meta.grad is not None or meta.left:
             return None
-        metas.append(meta)
         links.append(meta.leaf)
     if output.backward(*links) is False:
         return None
     results: list[Any] = []
-    for meta, leaf in zip(metas, leaves, strict=True):
+    for leaf in leaves:
+        meta = leaf._meta
         found = meta.grad
         if found is None:
             results.append(_zeros(leaf))

@@ -19,9 +19,11 @@ from tapegrad.tensors.number_entries import NumberEntries
 from tapegrad.tensors.tensor import FLOATS, Meta, Tensor, make
 
 __all__ = [
+    "FLOAT64",
     "Argnums",
     "Call",
     "Callee",
+    "array_leaf",
     "called",
     "check_argnums",
     "copied",
@@ -122,6 +124,8 @@ class Call:
         """Gradients (arrays, or tensors in a call inside another) as plain ones in the structure of the arguments."""
         if self.structure is None and not self.arrays:
             return finish(results[0], self.kinds[0])
+        if not self.arrays and list(map(type, results)) == self.kinds:
+            return self.arranged(results)
         pairs = zip(results, self.kinds, strict=True)
         made = [result if type(result) is kind else finish(result, kind) for result, kind in pairs]
         return self.arranged(as_arrays(made) if self.arrays else made)
@@ -275,6 +279,13 @@ def _refuse(name: str, dtype: Any, place: object) -> TypeError:
     )
 
 
+def array_leaf(value: np.ndarray) -> Tensor:
+    """A fresh leaf with the value of an array of NumPy's of float64, with dimensions."""
+    leaf = make(value.copy(), 0)  # a copy for the reason that `tensor_like` gives
+    leaf._meta, leaf._row = NumberEntries(), -1
+    return leaf
+
+
 def tensor_like(value: Any, name: str, place: object, inside: bool) -> tuple[Tensor, Any]:
     """A fresh leaf with a value, and what its gradient is to be.
 
@@ -286,9 +297,7 @@ def tensor_like(value: Any, name: str, place: object, inside: bool) -> tuple[Ten
     kind: Any = ndarray
     data: Any
     if type(value) is ndarray and value.dtype is FLOAT64 and value.ndim:
-        leaf = make(value.copy(), 0)  # as below
-        leaf._meta, leaf._row = NumberEntries(), -1
-        return leaf, kind
+        return array_leaf(value), kind
     if isinstance(value, Tensor):
         data = value._data
         kind = float if type(data) is float else ndarray
