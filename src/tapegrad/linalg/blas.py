@@ -17,15 +17,22 @@ import numpy as np
 
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["address_of", "by_triangle"]
+__all__ = ["address_of", "by_triangle", "function_of_library"]
 
 Array = np.ndarray[Any, Any]
 NAMES = "scipy_{}_64_ {}_64_ scipy_{}_ {}_"
 
 
 @functools.cache
-def _named(name: str) -> Callable[..., Any] | None:
-    """A function of the library that NumPy's products are made by; None where it has no name that is known here."""
+def function_of_library(name: str, forms: str = NAMES) -> Callable[..., Any] | None:
+    """A function of the library that NumPy's products are made by; None where it has no name that is known here.
+
+    Parameters
+    ----------
+    name : str
+    forms : str
+        What builds of the library make of its name, the likeliest one first.
+    """
     if sys.byteorder != "little":  # pragma: no cover - where integers of 32 bits would be read from the wrong end
         return None
     try:
@@ -34,7 +41,7 @@ def _named(name: str) -> Callable[..., Any] | None:
         library = ctypes.CDLL(_umath_linalg.__file__)
     except (ImportError, AttributeError, OSError):  # pragma: no cover - other NumPy versions
         return None
-    for form in NAMES.split():
+    for form in forms.split():
         function = getattr(library, form.format(name), None)
         if function is not None:
             return function
@@ -44,7 +51,7 @@ def _named(name: str) -> Callable[..., Any] | None:
 @functools.cache
 def address_of(name: str) -> int:
     """The address of a function, for compiled code; 0 where it is not there."""
-    return ctypes.cast(_named(name), ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+    return ctypes.cast(function_of_library(name), ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
 def by_triangle(name: str, a: Array, b: Array, upper: bool, left: bool = True, unit: bool = False) -> Array | None:

@@ -12,7 +12,7 @@ from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, promoted
 from tapegrad.numpy_arrays.untracked import is_tracked, of_values, values_of
-from tapegrad.numpy_protocol.operands import holds_tensors, stacked
+from tapegrad.numpy_protocol.operands import holds_tensors, stacked, with_large_matrix
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, as_operand
 from tapegrad.tensors.tracers import makes_constants_of_shapes
@@ -80,7 +80,8 @@ def dot(x: Any, y: Any) -> Any:
         return None
     if not {np.ndim(_values(x)), np.ndim(_values(y))} <= {1, 2}:
         return None
-    return as_arrays(_product(x if isinstance(x, Tensor) else as_operand(x), y))
+    product = with_large_matrix(x, y)
+    return as_arrays(_product(x if isinstance(x, Tensor) else as_operand(x), y) if product is None else product)
 
 
 def _values(x: Any) -> Any:

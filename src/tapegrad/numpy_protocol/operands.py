@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, as_operand
 
-__all__ = ["NotCovered", "as_tensors", "holds_tensors", "named", "one", "stacked"]
+__all__ = ["NotCovered", "as_tensors", "holds_tensors", "named", "one", "stacked", "with_large_matrix"]
+
+LARGE_MATRIX = 1 << 16  # elements from which a product looks whether it is worth blocks
 
 
 class NotCovered(Exception):  # noqa: N818 - it never reaches a user
@@ -55,3 +58,11 @@ def stacked(values: Any) -> Tensor:
     if not any(isinstance(value, (Tensor, list, tuple)) for value in values):
         return as_operand(np.asarray(values))
     return tg.stack([one(value) for value in values])
+
+
+def with_large_matrix(x: Any, y: Any) -> Tensor | None:
+    """``x @ y`` where it is made together with the copy of an array of NumPy's; else None."""
+    if type(x) is not np.ndarray or x.size <= LARGE_MATRIX or not isinstance(y, Tensor):
+        return None
+    found: Tensor | None = look_up("linalg.copied_products:product_with_copy")(x, y)
+    return found

@@ -21,7 +21,7 @@ import numpy as np
 from tapegrad.arrays.memory_pool import SMALL, pooled_copy
 from tapegrad.deferred import MadeOnDemand, look_up
 from tapegrad.frames import is_inside_driver
-from tapegrad.numpy_protocol.operands import NotCovered, as_tensors, named, one
+from tapegrad.numpy_protocol.operands import NotCovered, as_tensors, named, one, with_large_matrix
 from tapegrad.ops.elementwise import deliver_to
 from tapegrad.rules.table import RULES
 from tapegrad.surface import functions as tg
@@ -197,6 +197,8 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
         operate = OPERATORS.get(ufunc)
         x, y = inputs if len(inputs) == 2 else (None, None)
         if operate is not None and not (_is_foreign(x) or _is_foreign(y)):
+            if ufunc is np.matmul and (product := with_large_matrix(x, y)) is not None:
+                return product
             return operate(x if isinstance(x, Tensor) else _plain(x), y if isinstance(y, Tensor) else _plain(y))
     if any(map(_is_foreign, inputs)):
         return NotImplemented

@@ -87,7 +87,7 @@ def _multiply(x: Tensor, other: Any) -> Tensor:
             result = a.dot(b)
         finally:
             leave(token)
-        return apply(_BY_RANKS[rows][columns], (x, y), result)
+        return apply(BY_RANKS[rows][columns], (x, y), result)
     if (x._row or y._row) and is_recording():
         x, y = _kept_operands(x, y)
         a, b = x._data, y._data
@@ -244,7 +244,7 @@ _VM = _bilinear("SqueezeBackward4", _vm_vjp)
 _MM = _bilinear("MmBackward0", _mm_vjp)
 _BMM = _bilinear("BmmBackward0", _mm_vjp)
 _BATCHED = _bilinear("UnsafeViewBackward0", _batched_vjp)
-_BY_RANKS = ((_DOT, _DOT, _DOT), (_DOT, _DOT, _VM), (_DOT, _MV, _MM))
+BY_RANKS = ((_DOT, _DOT, _DOT), (_DOT, _DOT, _VM), (_DOT, _MV, _MM))
 _COMPILED_RANKS = np.array([id(op) for op in (_DOT, _VM, _MV, _MM)])  # by both ranks, as compiled code counts them
 
 
