@@ -194,5 +194,10 @@ def stretched_number(number: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def stretches_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Whether values of a shape can be assigned to a target without another dimension."""
-    behind = target[len(target) - len(shape) :]
-    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, behind, strict=True))
+    extra = len(target) - len(shape)
+    if extra < 0:
+        return False
+    for n, m in zip(shape, target[extra:], strict=True):  # noqa: SIM110 - in half of the time of a generator
+        if n != 1 and n != m:
+            return False
+    return True

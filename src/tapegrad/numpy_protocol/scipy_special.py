@@ -150,7 +150,7 @@ y0 x | -y1(x)
 y1 x | (y0(x) - yv(2.0, x)) / 2.0
 yn n x | - | (yv(n - 1.0, x) - yv(n + 1.0, x)) / 2.0
 yv a x | - | (yv(a - 1.0, x) - yv(a + 1.0, x)) / 2.0
-_zeta a x | - | -where(a > 1.0, a, nan) * _zeta(a + 1.0, x)
+_zeta a x | - | -order_beyond_one(a) * _zeta(a + 1.0, x)
 """  # noqa: E501 - a row is a line
 
 
@@ -234,13 +234,22 @@ class _Names(dict[str, Any]):
         return call
 
 
+def _order_beyond_one(a: Tensor) -> Any:
+    """The order of a zeta function, by which there is no derivative; nan up to 1."""
+    if type(a._data) is float and not TAPE.tracers:
+        return a if a._data > 1.0 else make(math.nan, 0)
+    return _names["where"](a > 1.0, a, math.nan)
+
+
 # The derivative of `i1` is half the sum of the functions of the orders beside it, and by their recurrence a quotient less than the
 # one below, which takes a sixth of the time. That may be differentiated no further: near 0 large numbers would cancel.
 _OWN: dict[str, Callable[..., Any]] = {
+    "order_beyond_one": _order_beyond_one,
     "slope_of_i1": lambda x, z: (_names["i0"](x) + _names["iv"](2.0, x)) / 2.0,
     "slope_of_i1e": lambda x, z: (_names["i0e"](x) + _names["ive"](2.0, x)) / 2.0,
 }
 _OF_ARRAYS: dict[str, Callable[..., Any]] = {
+    "order_beyond_one": lambda a: np.where(a > 1.0, a, np.nan),
     "slope_of_i1": lambda x, z: _less_quotient(_names_of_arrays["i0"](x), z, x),
     "slope_of_i1e": lambda x, z: _less_quotient(_names_of_arrays["i0e"](x), z, x),
 }

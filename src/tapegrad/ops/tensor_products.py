@@ -154,9 +154,12 @@ def kron(x: Tensor, other: Tensor) -> Tensor:
     tensor([ 1., 10.,  2., 20.])
     """
     other = as_operand(other, x)
-    a, b = array_of(x), array_of(other)
-    rank = max(a.ndim, b.ndim)
-    rows, columns = ((1,) * (rank - array.ndim) + array.shape for array in (a, b))
-    outer = reshape(x, tuple(extent for n in rows for extent in (n, 1)))
-    block = reshape(other, tuple(extent for n in columns for extent in (1, n)))
-    return reshape(outer * block, tuple(n * m for n, m in zip(rows, columns, strict=True)))
+    rows, columns = array_of(x).shape, array_of(other).shape
+    extra = len(rows) - len(columns)
+    pairs = zip((1,) * -extra + rows, (1,) * extra + columns, strict=True)
+    outer, block, whole = [], [], []
+    for n, m in pairs:
+        outer += [n, 1]
+        block += [1, m]
+        whole.append(n * m)
+    return reshape(reshape(x, outer) * reshape(other, block), whole)

@@ -69,19 +69,26 @@ def _np_mul0(x: Any, y: Any) -> Any:
         if a is not None and b is not None and (a.ndim or b.ndim):
             return _loop_of_own(OPCODES["_mul0"])(a, b)
         if a is not None and not a.ndim and type(y) is np.ndarray and y.dtype is x.dtype and y.size <= SMALL:
-            part = _np_mul0(stretched_number(a, y.shape, y.dtype), y)  # of a number and what is stretched, each product once
+            factor = a.item()  # of a number and what is stretched, each product once
+            differs = factor == 0.0 or not math.isfinite(factor)
+            part = _np_mul0(stretched_number(a, y.shape, y.dtype), y) if differs else y * factor
             if stretches_to(y.shape, x.shape):
                 z = large_empty(x.shape, dtypes.float64)
                 z[...] = part
                 return z
     if type(x) is type(y) is np.ndarray and max(x.size, y.size) > SMALL:
         few = x if x.size < y.size else y
-        if 8 * few.size <= max(x.size, y.size) and np.isfinite(few).all() and few.all():  # then no product differs
+        if 8 * few.size <= max(x.size, y.size) and _are_finite_and_not_zero(few):  # then no product differs
             found = combined(OPERATIONS[np.multiply], x, y) if x.dtype is y.dtype is dtypes.float64 else None
             return x * y if found is None else found
     # 0 * inf and 0 * nan are the only products that differ, and they are nan.
     z = x * y
     return np.where((x == 0.0) | (y == 0.0), 0.0, z) if np.isnan(np.add.reduce(z, None)) else z
+
+
+def _are_finite_and_not_zero(x: np.ndarray) -> bool:
+    """Whether all elements are, where this can be said at once: the squares' sum may overflow."""
+    return bool(np.count_nonzero(x) == x.size and math.isfinite(np.vdot(x, x)))
 
 
 # What rule text means on arrays and on floats.

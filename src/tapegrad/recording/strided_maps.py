@@ -231,6 +231,8 @@ def scattered(x: np.ndarray, dims: Any, strides: Any, offset: int, scale: float,
     values = x.reshape(dims)
     if scale != 1.0:
         values = values * values.dtype.type(scale)
+    if strides[-1:] == [1] and values.size == math.prod(shape) and _follow_each_other(dims, strides):
+        return values.reshape(shape) + values.dtype.type(0)  # what is added to zeros is no -0.0
     out = np.zeros(shape, values.dtype)
     flat = out.reshape(-1)
     if 0 in strides:
@@ -244,6 +246,16 @@ def scattered(x: np.ndarray, dims: Any, strides: Any, offset: int, scale: float,
             index += s * np.arange(values.shape[d]).reshape((-1,) + (1,) * (values.ndim - d - 1))
         np.add.at(flat, index.reshape(-1), values.reshape(-1))
     return out
+
+
+def _follow_each_other(dims: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether places are those of an array in C order."""
+    expected = 1
+    for extent, stride in zip(reversed(dims), reversed(strides), strict=True):
+        if stride != expected:
+            return False
+        expected *= extent
+    return True
 
 
 def _is_injective(dims: Sequence[int], strides: Sequence[int]) -> bool:
@@ -299,7 +311,8 @@ def sum_to(t: Tensor, shape: tuple[int, ...]) -> Tensor:
     if own == shape:
         return t
     extra = len(own) - len(shape)
-    over = tuple(range(extra)) + tuple(d + extra for d, n in enumerate(shape) if n == 1 and own[d + extra] != 1)
+    stretched = [d for d, n in enumerate(shape, extra) if n == 1 and own[d] != 1]
+    over = (*range(extra), *stretched) if extra else tuple(stretched)
     total = t._data
     if over:
         token = enter(IGNORING)
@@ -307,4 +320,4 @@ def sum_to(t: Tensor, shape: tuple[int, ...]) -> Tensor:
             total = np.add.reduce(total, axis=over, keepdims=True)
         finally:
             leave(token)
-    return reduce_sum(t, "SumBackward1", over, 1.0, np.asarray(total).reshape(shape))
+    return reduce_sum(t, "SumBackward1", over, 1.0, np.asarray(total).reshape(shape) if extra else total)
