@@ -160,3 +160,41 @@ def test_least_squares_by_triangles_are_those_by_singular_values(shape: Any) -> 
 def test_least_squares_of_a_lower_rank_are_those_by_singular_values_in_every_driver() -> None:
     a, b = tg.tensor(np.ones((4, 2)), requires_grad=True), tg.tensor([[1.0], [2.0], [3.0], [4.0]])
     np.testing.assert_array_equal(numbers(L.lstsq(a, b, driver="gels").solution), numbers(L.lstsq(a, b, driver="gelsd").solution))
+
+
+LENGTHS = [1e-310, 1e-200, 1e-160, 1.0, 1e160, 1e200]
+
+
+@each("length", LENGTHS)
+@each("weight", [1e-200, 1.0, 1e200])
+@each("recorded", [False, True])
+def test_derivatives_of_lengths_are_directions_whatever_the_scale(length: float, weight: float, recorded: bool) -> None:
+    away = np.array([3.0, 4.0]) * length
+    direction = weight * np.array([0.6, 0.8])
+    x, y = tg.tensor([list(away), [0.0, 0.0]], requires_grad=True), tg.tensor([[0.0, 0.0]], requires_grad=True)
+    for distance in (tg.cdist(x, y)[0, 0], tg.pdist(x)[0], L.vector_norm(x[0])):
+        (found,) = tg.autograd.grad(weight * distance, x, create_graph=recorded)
+        np.testing.assert_allclose(found.detach().numpy()[0], direction, rtol=1e-12 if length > 1e-300 else 1e-6)
+
+
+@each("distance", [lambda x: tg.cdist(x, tg.zeros(1, 2))[0, 0], lambda x: tg.pdist(x)[0], lambda x: L.vector_norm(x[0])])
+def test_derivatives_by_infinite_coordinates_are_nan(distance: Any) -> None:
+    x = tg.tensor([[INF, 1.0], [0.0, 0.0]], requires_grad=True)
+    distance(x).backward()
+    np.testing.assert_array_equal(x.grad.numpy()[0], [NAN, 0.0])
+
+
+@each(("scale", "weight"), [(1e-150, 1e200), (1e150, 1e-200)])
+def test_deviations_have_derivatives_whatever_the_scale(scale: float, weight: float) -> None:
+    unit = np.array([1.0, 2.0, 4.0])
+    x = tg.tensor(scale * unit, requires_grad=True)
+    (tg.std(x) * weight).backward()
+    away = unit - unit.mean()
+    np.testing.assert_allclose(x.grad.numpy(), weight * away / (2.0 * unit.std(ddof=1)), rtol=1e-12)
+
+
+@each("p", [0.5, 1.0, 2.0, 3.0, INF])
+def test_rows_without_coordinates_have_no_distance(p: float) -> None:
+    x = tg.zeros(3, 0, requires_grad=True)
+    np.testing.assert_array_equal(tg.cdist(x, tg.zeros(4, 0), p).detach().numpy(), np.zeros((3, 4)))
+    np.testing.assert_array_equal(tg.pdist(x, p).detach().numpy(), np.zeros(3))

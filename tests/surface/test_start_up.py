@@ -85,6 +85,7 @@ IMPORTED = [
     "tape.function_table",
     "tape.library_loops",
     "tape.locks",
+    "tape.magnitudes",
     "tape.row_objects",
     "tape.tape",
     "tensors",

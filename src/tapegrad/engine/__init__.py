@@ -123,6 +123,7 @@ ARRAY_SOURCES = (
     "decimals",
     "running_extremes",
     "run_reductions",
+    "magnitudes",
     "shared_extremes",
     "neighbouring_numbers",
     "weighted_taps",

@@ -66,7 +66,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = _WA
         raise ShapeError(f"X1 and X2 must have the same number of columns. X1: {a.shape[-1]} X2: {b.shape[-1]}")
     if has_row(p, a, b):
         return between_rows(x1, x2, p)
-    return vector_norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1)
+    return _norm_of_rows(unsqueeze(x1, -2) - unsqueeze(x2, -3), p)
 
 
 def pdist(x: Tensor, p: float = 2.0) -> Tensor:
@@ -101,7 +101,12 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     n, d = a.shape
     pairs = _small_pairs(n) if n * n <= SMALL else np.triu_indices(n, 1)
     first, second = (Places(rows, d, (rows.size, d)) for rows in pairs)
-    return vector_norm(take_at(x, first) - take_at(x, second), p, -1)
+    return _norm_of_rows(take_at(x, first) - take_at(x, second), p)
+
+
+def _norm_of_rows(away: Tensor, p: float) -> Tensor:
+    """Their norms: of rows without coordinates, of which there is no largest one, zeros."""
+    return vector_norm(away, p if array_of(away).shape[-1] else 1.0, -1)
 
 
 @functools.lru_cache(maxsize=16)

@@ -15,7 +15,7 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
 from tapegrad.ops.flat_places import Places
-from tapegrad.ops.norms import without_zeros
+from tapegrad.ops.norms import are_exact, without_zeros
 from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.ops.shaping import unsqueeze
 from tapegrad.recording.structural import Context, Structural, apply
@@ -99,10 +99,17 @@ FEW = 64  # rows up to which the places of all pairs are kept
 
 def _two_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on, (x, y), order = ctx.on, ctx.inputs, ctx.attrs
-    weights = _weights(g, ctx.result, order)
+    weights, lengths = _weights(g, ctx.result, order)
+
+    def cotangent(weights: Tensor, lengths: Tensor | None, others: Tensor, own: Tensor, shape: tuple[int, ...]) -> Tensor:
+        if lengths is None:
+            return on.sum_to(on.weighted_differences(weights, others, own, order), shape)
+        return on.sum_to(_weighted_units(weights, others, own, lengths), shape)
+
+    turned = None if lengths is None else on.mT(lengths)
     return (
-        on.sum_to(on.weighted_differences(on.mT(weights), y, x, order), ctx.shapes[0]) if ctx.needs[0] else None,
-        on.sum_to(on.weighted_differences(weights, x, y, order), ctx.shapes[1]) if ctx.needs[1] else None,
+        cotangent(on.mT(weights), turned, y, x, ctx.shapes[0]) if ctx.needs[0] else None,
+        cotangent(weights, lengths, x, y, ctx.shapes[1]) if ctx.needs[1] else None,
     )
 
 
@@ -110,17 +117,28 @@ def _one_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on, x, order = ctx.on, ctx.inputs[0], ctx.attrs
     n, _ = ctx.shapes[0]
     places = _small_places(n) if n <= FEW else _above_the_diagonal(n)
-    above = on.put_at(make(np.zeros((n, n)), 0), places, _weights(g, ctx.result, order))
-    return (on.weighted_differences(above + on.mT(above), x, x, order),)
+
+    def of_both_triangles(values: Tensor) -> Tensor:
+        above = on.put_at(make(np.zeros((n, n)), 0), places, values)
+        return above + on.mT(above)
+
+    weights, lengths = _weights(g, ctx.result, order)
+    if lengths is None:
+        return (on.weighted_differences(of_both_triangles(weights), x, x, order),)
+    return (_weighted_units(of_both_triangles(weights), x, x, of_both_triangles(lengths) + make(np.eye(n), 0)),)
 
 
-def _weights(g: Tensor, z: Tensor | None, order: float) -> Tensor:
-    """What differences are multiplied by in the cotangent of their norm, or the signs of their elements."""
+def _weights(g: Tensor, z: Tensor | None, order: float) -> tuple[Tensor, Tensor | None]:
+    """What differences are multiplied by in the cotangent of their norm, or the signs of their elements.
+
+    Where cotangents divided by lengths would leave the range of numbers, the lengths to divide differences by as well.
+    """
     if order == 1.0:
-        return g
+        return g, None
     assert z is not None
     g, z = without_zeros(g, z)
-    return g / z
+    weights = g / z
+    return (weights, None) if are_exact(weights, g) else (g, z)
 
 
 def _above_the_diagonal(n: int) -> Places:
@@ -136,6 +154,12 @@ def weighted_differences(weights: Tensor, x: Tensor, y: Tensor, order: float) ->
     """``sum(weights[i, j] * (y[j] - x[i]) for i)``, with signs for order one; zero times anything is zero."""
     away = unsqueeze(y, -3) - unsqueeze(x, -2)
     return sum_over(elementwise._mul0(unsqueeze(weights, -1), elementwise.sign(away) if order == 1.0 else away), -3)
+
+
+def _weighted_units(weights: Tensor, x: Tensor, y: Tensor, lengths: Tensor) -> Tensor:
+    """``sum(weights[i, j] * ((y[j] - x[i]) / lengths[i, j]) for i)``, which is a number where the lengths are tiny or huge."""
+    units = (unsqueeze(y, -3) - unsqueeze(x, -2)) / unsqueeze(lengths, -1)
+    return sum_over(elementwise._mul0(unsqueeze(weights, -1), units), -3)
 
 
 def weighted_values(weights: Tensor, x: Tensor, y: Tensor, order: float) -> Tensor:

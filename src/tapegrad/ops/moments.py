@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.ops import elementwise
-from tapegrad.ops.norms import without_zeros
+from tapegrad.ops.norms import are_exact, without_zeros
 from tapegrad.ops.reductions import Dims, count, mean_over, reduce_along, reduced
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -208,8 +208,10 @@ def _std_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     value = z._data
     if type(value) is not float or not value > 0.0:
         g, z = without_zeros(g, z)
-    g = g / z
-    return (elementwise._mul0(on.restore(g, removed, keepdim, ctx.shapes[0]) * (1.0 / freedom), centred),)
+    quotient = g / z
+    if not are_exact(quotient, g):
+        quotient, centred = g, centred / on.restore(z, removed, keepdim, ctx.shapes[0])
+    return (elementwise._mul0(on.restore(quotient, removed, keepdim, ctx.shapes[0]) * (1.0 / freedom), centred),)
 
 
 _VAR = Structural("VarBackward0", ((0,),), _var_vjp, forward=_variance)

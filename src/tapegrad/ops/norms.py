@@ -6,7 +6,6 @@ Every derivative is taken as zero where the norm is zero, in all orders, as PyTo
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.reductions import Dims, add_reduce, count, reduce_along, reduced
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.rules.norms import SLOPE
+from tapegrad.tape.magnitudes import are_normal, have_magnitudes
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ __all__ = ["dist", "norm_of_elements", "without_zeros"]
 
 Array = np.ndarray[Any, Any]
 maximum_reduce: Any = np.maximum.reduce  # NumPy's stubs know keepdims only as a literal
-minimum_reduce: Any = np.minimum.reduce
 
 
 def norm_of_elements(x: Tensor, p: float | str | None, dim: Dims, keepdim: bool) -> Tensor:
@@ -118,7 +117,7 @@ def _value(data: Array, order: float, removed: tuple[int, ...], keepdim: bool) -
     if order == -np.inf:
         return reduce_along(np.minimum, magnitude, removed, keepdim)
     total = np.asarray(_power_sum(magnitude, order, removed, keepdim))
-    if order < 0.0 or _are_in_range(total):
+    if order < 0.0 or are_normal(total):
         return _root(total, order)
     # Some sum overflowed or underflowed; dividing by the largest magnitude brings it into range.
     magnitude, limits = np.abs(data), np.finfo(data.dtype)
@@ -133,16 +132,6 @@ def _count(chosen: Array, removed: tuple[int, ...], keepdim: bool, dtype: Any) -
     if dtype == np.float64 and len(removed) == chosen.ndim and not keepdim:
         return np.float64(np.count_nonzero(chosen))
     return add_reduce(chosen, removed, dtype, None, keepdim)
-
-
-def _are_in_range(total: Array) -> bool:
-    """Whether no number is zero, infinite, nan, or so small that it has lost digits."""
-    if not total.ndim and total.itemsize == 8:
-        return sys.float_info.min <= float(total) <= sys.float_info.max
-    if not total.size:
-        return True
-    limits = np.finfo(total.dtype)
-    return bool(minimum_reduce(total, None) >= limits.tiny and maximum_reduce(total, None) <= limits.max)
 
 
 def _power_sum(magnitude: Array, order: float, removed: tuple[int, ...], keepdim: bool) -> Array:
@@ -177,7 +166,8 @@ def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     z = on.restore(ctx.result, removed, keepdim, shape)
     g, z = without_zeros(g, z)
     if order == 2.0:
-        return (elementwise._mul0(g / z, x),)  # there are fewer cotangents to divide than elements
+        quotient = g / z  # there are fewer cotangents to divide than elements
+        return (elementwise._mul0(quotient, x) if are_exact(quotient, g) else elementwise._mul0(g, x / z),)
     return (elementwise._mul0(g, _slope(x, order, z)),)
 
 
@@ -191,14 +181,25 @@ def shared_magnitudes(
     return elementwise._mul0(on.restore(g, removed, keepdim, shape), wrap(np.asarray(share, data.dtype)))
 
 
+def are_exact(quotients: Tensor, g: Tensor) -> bool:
+    """Whether cotangents divided by norms stand in the range of numbers, as far as these are finite; else elements are divided."""
+    found = quotients._data
+    if are_normal(found):
+        return True
+    found, values = array_of(quotients), array_of(g)
+    return bool(
+        np.all((np.isfinite(found) & (np.abs(found) >= np.finfo(found.dtype).tiny)) | (values == 0.0) | ~np.isfinite(values))
+    )
+
+
 def without_zeros(g: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
     """A cotangent of norms that is cut where they are zero, and the norms with ones to divide by there.
 
     Where a norm is nan, so is what is left of the cotangent, unless that is zero.
     """
-    value = array_of(z)
-    if not value.size or value.min() > 0.0:  # which nan is not
+    if have_magnitudes(z._data, math.ulp(0.0), math.inf):  # which nan has not
         return g, z
+    value = array_of(z)
     unusable = (value == 0.0) | (value != value)
     kept = np.where(value == 0.0, 0.0, np.where(value == value, 1.0, np.nan))
     known = elementwise._mul0(z, wrap((~unusable).astype(value.dtype)))

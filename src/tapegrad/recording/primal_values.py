@@ -37,6 +37,7 @@ from tapegrad.rules.table import COMMON, POWERS, RULES, Rule
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tape.function_table import functions_in
 from tapegrad.tape.library_loops import KERNELS, call, own_loop
+from tapegrad.tape.magnitudes import are_finite_and_not_zero
 from tapegrad.tape.tape import TAPE
 
 __all__ = [
@@ -78,17 +79,12 @@ def _np_mul0(x: Any, y: Any) -> Any:
                 return z
     if type(x) is type(y) is np.ndarray and max(x.size, y.size) > SMALL:
         few = x if x.size < y.size else y
-        if 8 * few.size <= max(x.size, y.size) and _are_finite_and_not_zero(few):  # then no product differs
+        if 8 * few.size <= max(x.size, y.size) and are_finite_and_not_zero(few):  # then no product differs
             found = combined(OPERATIONS[np.multiply], x, y) if x.dtype is y.dtype is dtypes.float64 else None
             return x * y if found is None else found
     # 0 * inf and 0 * nan are the only products that differ, and they are nan.
     z = x * y
     return np.where((x == 0.0) | (y == 0.0), 0.0, z) if np.isnan(np.add.reduce(z, None)) else z
-
-
-def _are_finite_and_not_zero(x: np.ndarray) -> bool:
-    """Whether all elements are, where this can be said at once: the squares' sum may overflow."""
-    return bool(np.count_nonzero(x) == x.size and math.isfinite(np.vdot(x, x)))
 
 
 # What rule text means on arrays and on floats.
