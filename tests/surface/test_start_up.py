@@ -51,6 +51,7 @@ IMPORTED = [
     "interrupts",
     "kernels",
     "kernels.entries",
+    "kernels.file_states",
     "kernels.library",
     "kernels.opcodes",
     "ops",

@@ -2,6 +2,7 @@
 
 A record beside the library says what it was built from and for, has its hash, and the tables that are derived from the rules.
 Nothing of it is run before all of that holds; else the engine is compiled on this machine (`tapegrad.kernels.kernel_files`).
+Files are hashed once; later processes see by their states that they are what they were (`tapegrad.kernels.file_states`).
 
 What every process imports is kept small here: `json`, `pathlib` and `platform` would take longer than the rest.
 """
@@ -20,6 +21,7 @@ import numpy as np
 
 from tapegrad.arrays import numpy_api
 from tapegrad.compilation.jit import Lazy
+from tapegrad.kernels import file_states
 
 __all__ = [
     "FOLDER", "FORMAT", "MODULE", "RECORD", "WIDE", "WIDER", "digest", "find", "functions_of", "is_current", "record_of_this",
@@ -29,6 +31,7 @@ __all__ = [
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = os.path.join(PACKAGE, "compiled")
 RECORD = "engine.txt"
+KNOWN = file_states.beside(__spec__, "library")  # what was looked at and found to be as it should
 FORMAT = "1"  # of the record, and of what the library exports
 MODULE = "tapegrad_engine"  # the name that ``PyInit_`` is followed by
 TABLES = ("rules", "second_partials")
@@ -93,11 +96,15 @@ def digest(content: bytes) -> str:
     return text
 
 
+def _sources() -> list[str]:
+    """Names of all files that the engine's code is made from."""
+    return sorted([*SOURCES, *(f"engine/{name}" for name in os.listdir(f"{PACKAGE}/engine") if name.endswith(".py"))])
+
+
 def sources_digest() -> str:
     """Hash of all that the engine's code is made from."""
-    names = [*SOURCES, *(f"engine/{name}" for name in os.listdir(f"{PACKAGE}/engine") if name.endswith(".py"))]
     parts = []
-    for name in sorted(names):
+    for name in _sources():
         content = _content(f"{PACKAGE}/{name}")
         parts += [f"{name} {len(content)}\n".encode(), content]
     return digest(b"".join(parts))
@@ -105,13 +112,17 @@ def sources_digest() -> str:
 
 def record_of_this(processor: str) -> dict[str, str]:
     """What a record says of these sources, this platform and Python, and a family of processors."""
+    return _record_of_process(processor) | {"sources": sources_digest()}
+
+
+def _record_of_process(processor: str) -> dict[str, str]:
+    """What it says of all but the sources."""
     machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
     return {
         "format": FORMAT,
         "platform": f"{sys.implementation.name} {sys.platform} {machine}",
         "processor": processor,
         "object header": str(object.__basicsize__),
-        "sources": sources_digest(),
     }
 
 
@@ -143,7 +154,9 @@ def find(folder: str = FOLDER) -> SimpleNamespace | None:
 def why_compiled(folder: str = FOLDER) -> str:
     """Why the library of a folder is not used; empty if it is."""
     try:
-        _whole(folder, _checked(folder))
+        record = _checked(folder)
+        _check_sources(record)
+        _whole(folder, record)
     except NotUsableError as reason:
         return str(reason)
     return ""
@@ -161,10 +174,16 @@ def is_current(folder: str, processor: str) -> bool:
 
 def _load(folder: str) -> SimpleNamespace:
     record = _checked(folder)
-    path, content = _whole(folder, record)
+    path = _path(folder, record)
+    files = [path, os.path.join(folder, RECORD), *(f"{PACKAGE}/{name}" for name in _sources())]
+    if not file_states.are_known(KNOWN, files):
+        states = file_states.states_of(files)
+        _check_sources(record)
+        _whole(folder, record)
+        file_states.keep(KNOWN, states)
     try:
         tables = {name: np.array(record[name].split(), np.int64).reshape(len(_rules()), -1) for name in TABLES}
-        module = _object(content) if path.endswith(".o") else _extension(path)
+        module = _object(_content(path)) if path.endswith(".o") else _extension(path)
     except (ImportError, KeyError, ValueError) as error:
         raise NotUsableError(f"{path} cannot be loaded: {error}", is_wrong=True) from error
     wider = WIDER.get(record["processor"])
@@ -179,12 +198,12 @@ def _rules() -> Any:
 
 
 def _checked(folder: str) -> dict[str, str]:
-    """The record of a library that was built for this process."""
+    """The record of a library that was built for processes like this one; of which sources is not looked at here."""
     if os.environ.get("TAPEGRAD_COMPILE", "0") not in ("", "0"):
         raise NotUsableError("TAPEGRAD_COMPILE is set")
     record = _record(os.path.join(folder, RECORD))
     processor = record.get("processor", "")
-    here = record_of_this(processor)
+    here = _record_of_process(processor)
     for name in ("format", "platform", "object header"):
         if record.get(name) != here[name]:
             raise NotUsableError(f"its {name} is {record.get(name)!r}, and {here[name]!r} is wanted here", is_wrong=True)
@@ -193,9 +212,12 @@ def _checked(folder: str) -> dict[str, str]:
         raise NotUsableError(f"it is for processors of the family {processor!r}, and this one lacks {sorted(lacking)}")
     if not numpy_api.has_known_arrays():
         raise NotUsableError(f"NumPy {np.__version__} lays arrays out in another way than the engine reads them")
-    if record.get("sources") != here["sources"]:
-        raise NotUsableError("the sources were changed since it was built")
     return record
+
+
+def _check_sources(record: dict[str, str]) -> None:
+    if record.get("sources") != sources_digest():
+        raise NotUsableError("the sources were changed since it was built")
 
 
 def _record(path: str) -> dict[str, str]:
@@ -216,16 +238,19 @@ def _content(path: str) -> bytes:
         raise NotUsableError(f"{path} cannot be read: {error}", is_wrong=True) from error
 
 
-def _whole(folder: str, record: dict[str, str]) -> tuple[str, bytes]:
-    """The library that a record tells of, if it is the very one, and the record itself is whole."""
-    path = os.path.join(folder, os.path.basename(record.get("file", "")) or "engine")
-    content = _content(path)
-    if digest(content) != record.get("hash"):
+def _path(folder: str, record: dict[str, str]) -> str:
+    """Where the library is that a record tells of."""
+    return os.path.join(folder, os.path.basename(record.get("file", "")) or "engine")
+
+
+def _whole(folder: str, record: dict[str, str]) -> None:
+    """Raise if the library that a record tells of is not the very one, or the record itself is damaged."""
+    path = _path(folder, record)
+    if digest(_content(path)) != record.get("hash"):
         raise NotUsableError(f"{path} is damaged: it has not the hash that was recorded", is_wrong=True)
     said = "\n".join(f"{name}: {value}" for name, value in record.items() if name != "record")
     if digest(said.encode()) != record.get("record"):
         raise NotUsableError(f"{os.path.join(folder, RECORD)} is damaged: it has not the hash that it gives", is_wrong=True)
-    return path, content
 
 
 def _extension(path: str) -> Any:

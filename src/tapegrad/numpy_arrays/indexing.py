@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up  # writes take as much to import as half of the rest
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.numbers import as_array
 from tapegrad.numpy_arrays.untracked import values_of, write_constants
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.ops.cloning import clone
-from tapegrad.ops.in_place import copy_
-from tapegrad.ops.in_place import setitem as set_item_of_tensor
 from tapegrad.ops.indexing import getitem as item_of_tensor
 from tapegrad.ops.views import part, view
 from tapegrad.surface.conversions import to as converted
@@ -142,9 +141,11 @@ def setitem(x: Array, key: Any, value: Any) -> None:
     elif isinstance(value, Tensor) and value.dtype != x.dtype:
         value = converted(value, x.dtype)
     if x.ndim == 0 and all(part is None or part is Ellipsis for part in (key if isinstance(key, tuple) else (key,))):
-        copy_(x, value.reshape(()) if isinstance(value, (np.ndarray, Tensor)) and math.prod(value.shape) == 1 else value)
+        look_up("ops.in_place:copy_")(
+            x, value.reshape(()) if isinstance(value, (np.ndarray, Tensor)) and math.prod(value.shape) == 1 else value
+        )
         return
-    set_item_of_tensor(x, key if _is_common(key) else _places(x, key), value)
+    look_up("ops.in_place:setitem")(x, key if _is_common(key) else _places(x, key), value)
 
 
 def iterate(x: Array) -> Iterator[Any]:

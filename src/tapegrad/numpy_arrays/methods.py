@@ -16,7 +16,6 @@ from tapegrad.numpy_arrays.numbers import go_on_as, is_seen_by_nobody, like, may
 from tapegrad.numpy_arrays.untracked import PAIRS, is_tracked, of_values, values_of, write_constants
 from tapegrad.numpy_protocol.functions import COUNTERPARTS, copy_in_order
 from tapegrad.ops.cloning import clone
-from tapegrad.ops.in_place import copy_, fill_
 from tapegrad.ops.shaping import reshape as reshape_tensor
 from tapegrad.ops.views import is_written
 from tapegrad.surface.attributes import base as base_of
@@ -211,7 +210,7 @@ def fill(x: Array, value: Any) -> None:
     if x.dtype.kind == "c":
         x[...] = value
     else:
-        fill_(x, value)
+        look_up("ops.in_place:fill_")(x, value)  # which is not imported with the other methods
 
 
 def flatten(x: Array, order: str = "C") -> Array:
@@ -318,7 +317,7 @@ def written(x: Any, result: Any) -> Any:
         raise ValueError(f"output array of shape {x.shape} does not hold a result of shape {np.shape(result)}")
     if not np.can_cast(result.dtype, x.dtype, "same_kind"):
         raise TypeError(f"Cannot cast a result of {result.dtype!r} to {x.dtype!r} with casting rule 'same_kind'")
-    copy_(x, result)
+    look_up("ops.in_place:copy_")(x, result)
     return x
 
 

@@ -1,7 +1,7 @@
 """Constraints whose values and Jacobians come from one recording."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple  # which would compile annotations that are texts: no future import here
 
 import numpy as np
@@ -12,7 +12,12 @@ from tapegrad.optimize.dependence import constants, recorded
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
 
-__all__ = ["Constraint", "between", "constraint_functions", "equality", "inequality", "recordable", "scipy_constraints"]
+__all__ = [
+    "Constraint", "between", "constraint_functions", "equality", "inequality", "listed_constraints", "recordable",
+    "scipy_constraints",
+]  # fmt: skip
+
+KINDS = {"eq": 0.0, "ineq": np.inf}  # of dicts, in capitals too, and how far up their functions may go
 
 
 class Constraint(NamedTuple):
@@ -137,6 +142,47 @@ def between(function: Callable[..., Any], lower: Any, upper: Any) -> Constraint:
     return Constraint(function, lower, upper)
 
 
+def listed_constraints(given: Any) -> Any:
+    """Constraints in any of the forms that `minimize` takes, iterables as lists, after a look at whether they are any.
+
+    Raises
+    ------
+    TypeError
+        If something is no constraint.
+    KeyError, ValueError
+        If a dict has no ``"type"`` or ``"fun"``, or a type that there is not; the classes are SciPy's.
+    """
+    if given is None:
+        return ()
+    if not _is_one(given) and isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
+        given = list(given)
+    _check(given, "constraints")
+    return given
+
+
+def _is_one(given: Any) -> bool:
+    return isinstance(given, (Constraint, dict)) or hasattr(given, "fun") or hasattr(given, "A")
+
+
+def _check(given: Any, name: str) -> None:
+    if isinstance(given, dict):
+        for key in ("type", "fun"):
+            if key not in given:
+                raise KeyError(f"minimize: {name} is a dict without {key!r}: it has {sorted(map(str, given))}")
+        if str(given["type"]).lower() not in KINDS:
+            raise ValueError(f"minimize: {name} has the type {given['type']!r}; it is 'eq' or 'ineq'")
+    elif not _is_one(given):
+        if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
+            hint = " A function does not say by itself what it is to be." if callable(given) else ""
+            raise TypeError(
+                f"minimize: {name} is {given!r}, which is no constraint.{hint} Give tg.optimize.equality(f), inequality(f) or "
+                "between(f, lower, upper), SciPy's NonlinearConstraint or LinearConstraint, a dict with 'type' and 'fun', or a "
+                "sequence of these."
+            )
+        for k, one in enumerate(given):
+            _check(one, f"{name}[{k}]")
+
+
 def scipy_constraints(given: Any, packing: Packing, second: bool, sparse: bool = False) -> Any:
     """Constraints as SciPy takes them, with derivatives filled in where there are none."""
     if isinstance(given, Constraint):
@@ -205,7 +251,7 @@ def recordable(given: Any) -> list[Recordable]:
         if jacobian is not None and not callable(jacobian):  # then SciPy differences a function of the vector
             return []
         fun, further = given["fun"], tuple(given.get("args", ()))
-        upper = 0.0 if given["type"] == "eq" else np.inf
+        upper = KINDS[given["type"].lower()]
         return [(Constraint(lambda x: recorded(fun, x, *further), 0.0, upper), jacobian is not None)]
     if hasattr(given, "fun"):
         return [(Constraint(lambda x: recorded(given.fun, _vector(x)), given.lb, given.ub), True)]

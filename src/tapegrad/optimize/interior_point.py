@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.ipopt_interface import ipopt_library
-from tapegrad.optimize.limits import bounds_as_arrays
+from tapegrad.optimize.limits import check_order, checked_bounds
 from tapegrad.optimize.packing import Packing
 from tapegrad.optimize.recordings import ScipyFunction
 from tapegrad.optimize.scipy_solvers import solvers
@@ -87,7 +87,7 @@ class Problem:
     Raises
     ------
     ValueError
-        If limits do not fit the constraints.
+        If limits do not fit the constraints, or no number keeps to one of them.
     """
 
     def __init__(
@@ -106,19 +106,21 @@ class Problem:
         function.value(packing.start)  # which refuses a nan
         self.sizes = [len(part.value(packing.start)) for part in self.parts]
         self._ends = np.cumsum([0, *self.sizes])
-        self.lower, self.upper = (np.clip(side, -UNBOUNDED, UNBOUNDED) for side in limits_of(self.parts, self.sizes))
+        limits = limits_of(self.parts, self.sizes)
+        check_order(*limits, "minimize: limits of constraint numbers")
+        self.lower, self.upper = _within(limits)
         self._find_patterns(packing.start)
 
     def _find_patterns(self, x: Vector) -> None:
         starts = self._ends[:-1].tolist()
-        self._jacobians = [_Pattern.of(part.jacobian_entries(x)[0], start) for part, start in zip(self.parts, starts, strict=True)]
+        self._jacobians = [_Pattern.of(part.jacobian_pattern(x), start) for part, start in zip(self.parts, starts, strict=True)]
         self._hessians: list[_Pattern] = []
         if not self.is_second_order:
             return
-        self._hessians = [_Pattern.of(self.function.hessian_entries(x)[0], lower=True)]
+        self._hessians = [_Pattern.of(self.function.hessian_pattern(x), lower=True)]
         for part, start, end in zip(self.parts, starts, self._ends[1:].tolist(), strict=True):
             if part.hessian is not None:
-                self._hessians.append(_Pattern.of(part.hessian_entries(x, np.ones(end - start))[0], lower=True))
+                self._hessians.append(_Pattern.of(part.hessian_pattern(x, np.ones(end - start)), lower=True))
 
     def find_patterns_again(self) -> None:
         """Take entries that came up at the latest point."""
@@ -146,7 +148,7 @@ class Problem:
     def jacobian(self, x: Vector) -> Vector:
         """These entries."""
         found = [_entries(part.jacobian_entries(x), pattern) for part, pattern in zip(self.parts, self._jacobians, strict=True)]
-        return np.concatenate([np.zeros(0), *found])
+        return found[0] if len(found) == 1 else np.concatenate([np.zeros(0), *found])
 
     def hessianstructure(self) -> tuple[Vector, Vector]:
         """Rows and columns of entries in the lower triangle of the Lagrangian's Hessian."""
@@ -172,6 +174,11 @@ class Problem:
             if self._step is not None:
                 self._step(self.latest, self.iterations)
         return True
+
+
+def _within(limits: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
+    """Limits with what IPOPT takes for infinite, on the side where that limits nothing."""
+    return np.maximum(limits[0], -UNBOUNDED), np.minimum(limits[1], UNBOUNDED)
 
 
 def _joined(patterns: Sequence[_Pattern]) -> tuple[Vector, Vector]:
@@ -260,6 +267,7 @@ def minimized(
             name="cyipopt",
         ) from None
 
+    limits = checked_bounds(bounds, packing.size)
     given = _options(tol, options)
     second = given.get("hessian_approximation", "exact") != "limited-memory"
 
@@ -274,7 +282,7 @@ def minimized(
     problem = Problem(function, packing, constraints, second, step)
     if not len(steps.history) and function.first is not None:
         steps.note(*function.first, 1)
-    x, info = _solved(library, problem, packing.start, bounds_as_arrays(bounds, packing.size), given)
+    x, info = _solved(library, problem, packing.start, limits, given)
     status, message = int(info["status"]), info["status_msg"]
     if isinstance(problem.error, _Stopped):
         x, status, message = problem.latest, STOPPED, "`callback` raised `StopIteration`."
@@ -300,7 +308,7 @@ def _solved(
     library: Any, problem: Problem, x: Vector, bounds: tuple[Vector, Vector], options: dict[str, Any]
 ) -> tuple[Vector, Any]:
     """Where IPOPT ends, and what it says; where entries come up it begins anew from there, with these."""
-    limits = [np.clip(side, -UNBOUNDED, UNBOUNDED) for side in bounds]
+    limits = _within(bounds)
     most, guarded = int(options.get("max_iter", 3000)), _Guarded(problem, library.CyIpoptEvaluationError)
     while True:
         solver = library.Problem(len(x), len(problem.lower), guarded, *limits, problem.lower, problem.upper)

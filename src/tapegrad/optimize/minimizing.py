@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from tapegrad.deferred import look_up
 from tapegrad.drivers.leaves import called
-from tapegrad.optimize.constraints import constraint_functions, recordable, scipy_constraints
+from tapegrad.optimize.constraints import constraint_functions, listed_constraints, recordable, scipy_constraints
 from tapegrad.optimize.dependence import constants, depends_on_tracked, frozen, none_tracked, recorded, tracked_in
 from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.limits import refuse_tracked_limits
@@ -96,12 +96,13 @@ def minimize(
     ModuleNotFoundError
         If `progress` is asked for without tqdm, or IPOPT without cyipopt.
     TypeError
-        If `x0` is not of floats, bounds are a dict, or the function's result is no scalar or lost its derivative.
+        If `x0` is not of floats, bounds are a dict, something is no constraint, or the function's result is no scalar or lost its
+        derivative.
     CompileError
         If a compiled `f` or constraint uses what cannot be recorded, or what has no second derivative where the method asks for it.
     ValueError
-        If the function is nan at `x0`, `sparse` is asked for with another method, `solver` is another one, or something is not
-        linear for a method that is for linear programs.
+        If the function is nan at `x0`, no number keeps to bounds or there are not as many as variables, `sparse` is asked for with
+        another method, `solver` is another one, or something is not linear for a method that is for linear programs.
     NotImplementedError
         If bounds are tracked tensors, or the minimum depends on tracked tensors and a constraint cannot be recorded.
 
@@ -152,6 +153,9 @@ def minimize(
             f"minimize: bounds are {packing.size} pairs (low, high), one for each element of the variable in the order of its "
             "vector (result.flat), but got a dict. Pass a sequence of pairs, or scipy.optimize.Bounds."
         )
+    if isinstance(bounds, Iterator):  # as zip gives, which could be looked at once only
+        bounds = list(bounds)
+    constraints = listed_constraints(constraints)
     refuse_tracked_limits("minimize", bounds, constraints)
     further = constants(as_arguments(args))
     result = at_depth(

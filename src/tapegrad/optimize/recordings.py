@@ -244,6 +244,10 @@ class ScipyFunction(Recordings[_Point]):
         """The same as a pair, of a pattern and the values of its entries."""
         return self._sparse.entries(self._second(x))
 
+    def hessian_pattern(self, x: np.ndarray) -> Any:
+        """Its pattern alone."""
+        return self._sparse.prepared(self._second(x)).pattern
+
     def structured(self, x: np.ndarray) -> Any:
         """A vector in the structure of the starting point."""
         return self._packing.structured(x)
@@ -320,8 +324,15 @@ class VectorFunction(Recordings[tuple[Call, Outputs, Any, list[Any]]]):
 
     def jacobian_entries(self, x: np.ndarray) -> Any:
         """The same, where it is sparse, as a pair of a pattern and the values of its entries."""
+        return self._first.entries(self._derivative(x))
+
+    def jacobian_pattern(self, x: np.ndarray) -> Any:
+        """Its pattern alone."""
+        return self._first.prepared(self._derivative(x)).pattern
+
+    def _derivative(self, x: np.ndarray) -> Any:
         made, outputs, derivative, _ = self._at(x)
-        return self._first.entries(derivative_of(made, outputs.tensors, constant=True) if derivative is None else derivative)
+        return derivative_of(made, outputs.tensors, constant=True) if derivative is None else derivative
 
     def hessian(self, x: np.ndarray, weights: np.ndarray) -> Any:
         """Hessian of a weighted sum of the outputs; only where recordings are kept."""
@@ -331,6 +342,10 @@ class VectorFunction(Recordings[tuple[Call, Outputs, Any, list[Any]]]):
     def hessian_entries(self, x: np.ndarray, weights: np.ndarray) -> Any:
         """The same, where it is sparse, as such a pair."""
         return self._weighted.entries(*self._second(x, weights))
+
+    def hessian_pattern(self, x: np.ndarray, weights: np.ndarray) -> Any:
+        """Its pattern alone."""
+        return self._weighted.prepared(self._second(x, weights)[0]).pattern
 
     def _second(self, x: np.ndarray, weights: np.ndarray) -> tuple[Any, ...]:
         """The derivative of the outputs' weighted sum, or that of the outputs and the weights."""

@@ -23,6 +23,7 @@ class Recorded:
         self.function = VectorFunction(one.function, packing, name="constraint", keeps=second, sparse=True)
         self.value, self.jacobian, self.hessian = self.function.value, self.function.jacobian, self.function.hessian
         self.jacobian_entries, self.hessian_entries = self.function.jacobian_entries, self.function.hessian_entries
+        self.jacobian_pattern, self.hessian_pattern = self.function.jacobian_pattern, self.function.hessian_pattern
         self.lower, self.upper = one.lower, one.upper
 
 
@@ -37,7 +38,7 @@ class Linear:
         self.function = None
         matrix = csr_array(np.atleast_2d(given.A) if not hasattr(given.A, "tocsr") else given.A, dtype=np.float64)
         self.value, self.jacobian = lambda x: matrix @ x, lambda x: matrix
-        self.jacobian_entries = lambda x: (matrix, matrix.data)
+        self.jacobian_entries, self.jacobian_pattern = lambda x: (matrix, matrix.data), lambda x: matrix
         self.lower, self.upper = given.lb, given.ub
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -127,8 +126,7 @@ def checked_pattern(pattern: Any, shape: tuple[int, int], second: bool) -> Spars
     return made
 
 
-@dataclass(frozen=True)
-class _Known:
+class _Known(NamedTuple):
     """What is known of the structure.
 
     It is replaced as a whole: where threads meet, or an exception comes in between, no structure counts as known whose entries the
@@ -250,7 +248,7 @@ class Evaluation:
                 return data
             coloured: Coloured = self._coloured(plan.pattern)
             if self._known is not None and self._known.plan is plan:
-                self._known = replace(self._known, plan=coloured)
+                self._known = self._known._replace(plan=coloured)
             plan = coloured
         if isinstance(plan, Bidirectional):
             return plan.entries_from(derivative.push, derivative.pull)
@@ -270,7 +268,7 @@ class Evaluation:
         if isinstance(plan, OnePass) and not plan.is_known(derivative):
             plan = plan.settled_for(derivative)
         if known is not self._known or plan is not known.plan:
-            self._known = replace(known, plan=plan)
+            self._known = known._replace(plan=plan)
         return plan
 
     def learn(self, derivative: Any) -> None:
