@@ -144,6 +144,19 @@ def test_the_result_may_lie_where_an_operand_does(ufunc: Any) -> None:
                 assert_same_bits(given[k], ufunc(*operands))
 
 
+def test_sigmoids_of_any_length_have_the_bits_that_numpys_exponential_gives() -> None:
+    for (x,) in samples(np.exp):
+        for count in (1, 3, 8, 17, 255, 256, 259, 511, 512, 2049, len(x)):
+            leaf = tg.tensor(x[:count], requires_grad=True)
+            tg.nn.functional.silu(leaf).backward(tg.ones(count))
+            with np.errstate(all="ignore"):
+                e = np.exp(-np.abs(x[:count]))
+                sigmoid = np.where(x[:count] >= 0.0, 1.0, e) / (1.0 + e)
+                slope = sigmoid * (1.0 + x[:count] * (1.0 - sigmoid))
+            assert_same_bits(tg.sigmoid(leaf).detach().numpy(), sigmoid)
+            assert_same_bits(leaf.grad.numpy(), np.where(slope == 0.0, 0.0, slope))
+
+
 WITHOUT_FUSED = """
 import numpy as np
 import tapegrad as tg

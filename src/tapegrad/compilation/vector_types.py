@@ -18,8 +18,8 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 
 __all__ = [
     "VECTOR_BYTES", "VECTOR_LENGTH", "all_between", "fused_vectors", "guarded_products", "larger_of", "larger_or_none",
-    "magnitudes", "of_sixteen", "rounded_down", "signs_of", "square_roots", "times_power_in", "vector_at", "vector_of",
-    "write_vector", "zero_below",
+    "magnitudes", "negative_sizes", "of_sixteen", "one_unless_negative", "rounded_down", "signs_of", "square_roots",
+    "times_power_in", "vector_at", "vector_of", "write_vector", "zero_below",
 ]  # fmt: skip
 
 VECTOR_LENGTH = 8
@@ -154,6 +154,14 @@ def _zero_below(builder: Any, values: Any, x: Any, least: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", x, _stretched(builder, least)), _constant(0.0), values)
 
 
+def _one_unless_negative(builder: Any, x: Any, other: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">=", x, _constant(0.0)), _constant(1.0), other)
+
+
+def _negative_sizes(builder: Any, x: Any) -> Any:
+    return builder.bitcast(builder.or_(builder.bitcast(x, BITS), _bits(-(2**63))), VALUE)
+
+
 def _times_power(builder: Any, x: Any, places: Any) -> Any:
     power = builder.shl(builder.bitcast(places, BITS), _bits(48))
     return builder.bitcast(builder.add(builder.bitcast(x, BITS), power), VALUE)
@@ -216,6 +224,8 @@ def write_vector(context: Any, address: Any, value: Any) -> Any:
 vector_at = _function(_load, types.int64)  # of an address, which need be a multiple of eight only
 vector_of = _function(_stretched, types.float64)  # one number, eight times
 magnitudes = _function(_by_name("llvm.fabs"), VECTOR)
+negative_sizes = _function(_negative_sizes, VECTOR)  # ``-abs(x)``
+one_unless_negative = _function(_one_unless_negative, VECTOR, VECTOR)  # 1 where x is not negative, else, and of nan, the second one
 square_roots = _function(_by_name("llvm.sqrt"), VECTOR)
 signs_of = _function(_signs, VECTOR)  # 1, -1, or what is neither positive nor negative itself
 guarded_products = _function(_guarded, VECTOR, VECTOR)  # zero if either factor is, also beside numbers that are not finite

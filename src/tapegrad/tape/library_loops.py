@@ -69,6 +69,8 @@ def own_loop(ufunc: Any) -> tuple[int, int]:
             _found[one] = own = compared(one, getattr(ARRAY_KERNELS, name), ways)
             if own[0]:
                 replace(TAPE.kernel_table, one.__name__, own)
+            if own[0] and one is np.exp:  # the sigmoid is made of it
+                replace(TAPE.kernel_table, "sigmoid", (ARRAY_KERNELS.sigmoid_loop, NUMPYS_EXP))
     return _found[ufunc]
 
 
