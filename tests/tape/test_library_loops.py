@@ -2,6 +2,7 @@
 
 import ctypes
 import platform
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tapegrad.recording.primal_values import LARGE
 from tapegrad.tape import library_loops, loop_comparison
 from tapegrad.tape.library_loops import KERNELS, call, loop_of, own_loop
 from tapegrad.tape.loop_comparison import compared, points_of
+from tapegrad.tape.tape import TAPE
 
 RNG = np.random.default_rng(36)
 EDGES = np.array([0.0, 1.0, 0.126, 0.85546875, np.pi / 2, 2.4262638092041016, 511.5, 512.0, 746.0, 950.0, 105414336.0, 2.0**54])
@@ -142,6 +144,15 @@ def test_the_result_may_lie_where_an_operand_does(ufunc: Any) -> None:
             call(loop, given[k], *given)
             with np.errstate(all="ignore"):
                 assert_same_bits(given[k], ufunc(*operands))
+
+
+@pytest.mark.skipif(not HAS_VECTORS, reason="there are no wide registers that could be lacking")
+def test_exponentials_are_numpys_where_the_library_has_no_loops_for_wide_registers(monkeypatch: pytest.MonkeyPatch) -> None:
+    if isinstance(TAPE.kernels, ModuleType):
+        pytest.skip("what is compiled here is for this processor")
+    monkeypatch.setattr(library_loops, "_found", {})
+    monkeypatch.setattr(TAPE.kernels, "is_wide", False)
+    assert own_loop(np.exp) == (0, 0)
 
 
 def test_sigmoids_of_any_length_have_the_bits_that_numpys_exponential_gives() -> None:

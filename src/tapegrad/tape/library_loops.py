@@ -66,7 +66,10 @@ def own_loop(ufunc: Any) -> tuple[int, int]:
         compared = look_up("tape.loop_comparison:compared")
         for one in TOGETHER if ufunc in TOGETHER else (ufunc,):
             name, ways = KERNELS[one]
-            _found[one] = own = compared(one, getattr(ARRAY_KERNELS, name), ways)
+            loop = getattr(ARRAY_KERNELS, name)
+            if one is np.exp and not getattr(TAPE.kernels, "is_wide", True):  # with registers of 256 bits NumPy's is quicker
+                ways = ()
+            _found[one] = own = compared(one, loop, ways)
             if own[0]:
                 replace(TAPE.kernel_table, one.__name__, own)
             if own[0] and one is np.exp:  # the sigmoid is made of it
