@@ -167,6 +167,7 @@ def test_import_imports_of_pythons_library_only_what_is_named_here() -> None:
                 "ops.reductions",
                 "ops.shaping",
                 "recording.axes",
+                "tape.loop_comparison",
             },
         ),
     ],

@@ -17,13 +17,15 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 __all__ = [
-    "VECTOR_BYTES", "VECTOR_LENGTH", "all_between", "guarded_products", "larger_of", "larger_or_none", "magnitudes", "signs_of",
-    "square_roots", "vector_at", "vector_of", "write_vector",
+    "VECTOR_BYTES", "VECTOR_LENGTH", "all_between", "fused_vectors", "guarded_products", "larger_of", "larger_or_none",
+    "magnitudes", "negative_sizes", "of_sixteen", "one_unless_negative", "rounded_down", "signs_of", "square_roots",
+    "times_power_in", "vector_at", "vector_of", "write_vector", "zero_below",
 ]  # fmt: skip
 
 VECTOR_LENGTH = 8
 VECTOR_BYTES = 8 * VECTOR_LENGTH
 VALUE = ir.VectorType(ir.DoubleType(), VECTOR_LENGTH)
+BITS = ir.VectorType(ir.IntType(64), VECTOR_LENGTH)
 
 
 class Vector(types.Type):
@@ -109,9 +111,17 @@ def _stretched(builder: Any, x: Any) -> Any:
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(number, VECTOR_LENGTH), [0] * VECTOR_LENGTH))
 
 
+def _called(builder: Any, name: str, *arguments: Any) -> Any:
+    kind = ir.FunctionType(VALUE, [argument.type for argument in arguments])
+    return builder.call(get_or_insert_function(builder.module, kind, name), arguments)
+
+
 def _by_name(name: str) -> Callable[..., Any]:
-    kind = ir.FunctionType(VALUE, [VALUE])
-    return lambda builder, x: builder.call(get_or_insert_function(builder.module, kind, f"{name}.v{VECTOR_LENGTH}f64"), [x])
+    return lambda builder, *values: _called(builder, f"{name}.v{VECTOR_LENGTH}f64", *values)
+
+
+def _bits(number: int) -> Any:
+    return ir.Constant(BITS, [number] * VECTOR_LENGTH)
 
 
 def _signs(builder: Any, x: Any) -> Any:
@@ -140,6 +150,66 @@ def _between(builder: Any, x: Any, low: Any, high: Any) -> Any:
     return builder.icmp_unsigned("==", builder.bitcast(inside, bits), bits(2**VECTOR_LENGTH - 1))
 
 
+def _zero_below(builder: Any, values: Any, x: Any, least: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", x, _stretched(builder, least)), _constant(0.0), values)
+
+
+def _one_unless_negative(builder: Any, x: Any, other: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">=", x, _constant(0.0)), _constant(1.0), other)
+
+
+def _negative_sizes(builder: Any, x: Any) -> Any:
+    return builder.bitcast(builder.or_(builder.bitcast(x, BITS), _bits(-(2**63))), VALUE)
+
+
+def _times_power(builder: Any, x: Any, places: Any) -> Any:
+    power = builder.shl(builder.bitcast(places, BITS), _bits(48))
+    return builder.bitcast(builder.add(builder.bitcast(x, BITS), power), VALUE)
+
+
+def _has_wide_registers(context: Any) -> bool:
+    """Whether code is made for processors with instructions of AVX-512, as these families have them or features say."""
+    _, name, features = context.codegen().magic_tuple()
+    return name == "x86-64-v4" or "+avx512f" in features.split(",")
+
+
+def _rounded_down(context: Any, builder: Any, x: Any, y: Any, z: Any) -> Any:
+    if _has_wide_registers(context):
+        return _called(builder, "llvm.x86.avx512.vfmadd.pd.512", x, y, z, ir.IntType(32)(11))  # towards zero
+    nearest = _called(builder, f"llvm.fma.v{VECTOR_LENGTH}f64", x, y, z)
+    found = builder.fsub(nearest, z)
+    lack = _called(builder, f"llvm.fma.v{VECTOR_LENGTH}f64", x, y, builder.fsub(_constant(-0.0), found))
+    is_above = builder.sext(builder.fcmp_ordered("<", lack, _constant(0.0)), BITS)
+    return builder.bitcast(builder.add(builder.bitcast(nearest, BITS), is_above), VALUE)
+
+
+def _of_sixteen(context: Any, builder: Any, first: Any, second: Any, places: Any) -> Any:
+    places = builder.bitcast(places, BITS)
+    if _has_wide_registers(context):
+        return _called(builder, "llvm.x86.avx512.vpermi2var.pd.512", first, places, second)
+    index = ir.IntType(32)
+    order = ir.Constant(ir.VectorType(index, 2 * VECTOR_LENGTH), list(range(2 * VECTOR_LENGTH)))
+    both, taken = builder.shuffle_vector(first, second, order), builder.and_(places, _bits(15))
+    found = ir.Constant(VALUE, ir.Undefined)
+    for k in range(VECTOR_LENGTH):
+        one = builder.extract_element(both, builder.extract_element(taken, index(k)))
+        found = builder.insert_element(found, one, index(k))
+    return found
+
+
+def _for_processor(instructions: Callable[..., Any]) -> Any:
+    """A function of three vectors by ``instructions(context, builder, *values)``, which differ among processors."""
+
+    @intrinsic
+    def of_three(context: Any, x: Any, y: Any, z: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+            return instructions(context, builder, *arguments)
+
+        return VECTOR(VECTOR, VECTOR, VECTOR), generate
+
+    return of_three
+
+
 @intrinsic
 def write_vector(context: Any, address: Any, value: Any) -> Any:
     """Put numbers at an address, as `vector_at` takes them."""
@@ -154,9 +224,16 @@ def write_vector(context: Any, address: Any, value: Any) -> Any:
 vector_at = _function(_load, types.int64)  # of an address, which need be a multiple of eight only
 vector_of = _function(_stretched, types.float64)  # one number, eight times
 magnitudes = _function(_by_name("llvm.fabs"), VECTOR)
+negative_sizes = _function(_negative_sizes, VECTOR)  # ``-abs(x)``
+one_unless_negative = _function(_one_unless_negative, VECTOR, VECTOR)  # 1 where x is not negative, else, and of nan, the second one
 square_roots = _function(_by_name("llvm.sqrt"), VECTOR)
 signs_of = _function(_signs, VECTOR)  # 1, -1, or what is neither positive nor negative itself
 guarded_products = _function(_guarded, VECTOR, VECTOR)  # zero if either factor is, also beside numbers that are not finite
 larger_of = _function(_larger, VECTOR, VECTOR)  # the first one if they cannot be compared
 larger_or_none = _function(_larger_or_none, VECTOR, VECTOR)  # nan if either is
+fused_vectors = _function(_by_name("llvm.fma"), VECTOR, VECTOR, VECTOR)  # ``x * y + z``, rounded once
+rounded_down = _for_processor(_rounded_down)  # the same, not rounded up; it is positive, and subtracting z from it loses nothing
+of_sixteen = _for_processor(_of_sixteen)  # numbers of the first and of the second vector, by the last four bits of the third
+times_power_in = _function(_times_power, VECTOR, VECTOR)  # x with the last 16 bits of the second added to its first ones
+zero_below = _function(_zero_below, VECTOR, VECTOR, types.float64)  # the first one, or zero where the second is less than a number
 all_between = _function(_between, VECTOR, types.float64, types.float64, result=types.boolean)  # with the ends

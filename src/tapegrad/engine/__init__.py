@@ -110,6 +110,7 @@ ARRAY_SOURCES = (
     "log_sums",
     "sines",
     "function_loops",
+    "exponentials",
     "running_sums",
     "remainders",
     "exponential_shares",

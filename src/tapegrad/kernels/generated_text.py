@@ -127,7 +127,7 @@ def _value_loop(rule: Rule) -> list[str]:
     def loop(text: str) -> list[str]:
         return loop_text(names_in(text), text)
 
-    return two_ways(rule.primal, loop) if has_staged_value(rule) else loop(rule.primal)
+    return two_ways(rule.primal, loop, is_value=True) if has_staged_value(rule) else loop(rule.primal)
 
 
 def _partial_block() -> str:

@@ -187,8 +187,9 @@ def _load(folder: str) -> SimpleNamespace:
     except (ImportError, KeyError, ValueError) as error:
         raise NotUsableError(f"{path} cannot be loaded: {error}", is_wrong=True) from error
     wider = WIDER.get(record["processor"])
-    is_wide = wider is not None and not set(FEATURES[wider]) - available_features()
-    return SimpleNamespace(module=module, path=path, **tables, **functions_of(module, is_wide))
+    takes_wider = wider is not None and not set(FEATURES[wider]) - available_features()
+    is_wide = takes_wider or record["processor"] in WIDER.values()
+    return SimpleNamespace(module=module, path=path, is_wide=is_wide, **tables, **functions_of(module, takes_wider))
 
 
 def _rules() -> Any:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tapegrad.engine.layout import BLOCK, ROOM_BLOCKS
-from tapegrad.kernels.opcodes import BLOCKS, FUNCTIONS, names_in
+from tapegrad.kernels.opcodes import BLOCKS, FUNCTIONS, OWN_LOOPS, calls_in, names_in
 
 __all__ = ["loop_text", "two_ways"]
 
@@ -41,26 +41,45 @@ def loop_text(names: set[str], value: str, out: str = "out") -> list[str]:
     return ["for j in range(n):", *(f"    {line}" for line in (*reads, *shared.lines)), f"    {out}[j] = {value}"]
 
 
-def two_ways(text: str, loop: Callable[[str], list[str]]) -> list[str]:
-    """A loop that calls the C library for each element, and one that has what NumPy's loops gave for the block."""
-    staged = _Staged()
-    rest = ast.unparse(staged.visit(ast.parse(text, mode="eval").body))
-    if not staged.calls:
+def two_ways(text: str, loop: Callable[[str], list[str]], is_value: bool = False) -> list[str]:
+    """A loop that calls the C library for each element, and one that has what NumPy's loops gave for the block, or ours.
+
+    Of what has a loop of ours there are two of the latter, with that loop and without. That writes a value that is nothing else.
+    """
+    if not _Staged(text).calls:
         return loop(text)
-    by_loops = [*staged.lines(), *loop(rest)]
-    return ["if functions == 0:", *(f"    {line}" for line in loop(text)), "else:", *(f"    {line}" for line in by_loops)]
+    lines = ["if functions == 0:", *_indented(loop(text))]
+    if OWN_LOOPS[0] in calls_in(text):
+        own = _Staged(text, with_own=True)
+        rest = own.lines("out_at") if is_value and own.rest == "value0" else [*own.lines(), *loop(own.rest)]
+        lines += [f"elif words_at(functions)[{_word(OWN_LOOPS[0])}] != 0:", *_indented(rest)]
+    staged = _Staged(text)
+    return [*lines, "else:", *_indented([*staged.lines(), *loop(staged.rest)])]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _word(function: str) -> int:
+    """Place of a function's loop in their table."""
+    return 2 * [*FUNCTIONS, *OWN_LOOPS].index(function)
 
 
 class _Staged(ast.NodeTransformer):
-    """Calls of functions that NumPy has loops of become names of blocks of their values."""
+    """Calls of functions that NumPy has loops of, or we, become names of blocks of their values."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str, with_own: bool = False) -> None:
         self.calls: list[tuple[str, list[str]]] = []
         self._names: dict[str, str] = {}
+        self._own = OWN_LOOPS if with_own else []
+        self.rest = ast.unparse(self.visit(ast.parse(text, mode="eval").body))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         assert isinstance(node.func, ast.Name)
+        if node.func.id in self._own:
+            return self._value(node.func.id, [ast.unparse(a) for a in node.args])
         if node.func.id == "sigmoid":
             (x,) = map(ast.unparse, node.args)
             e = ast.unparse(self._value("exp", [f"-abs({x})"]))
@@ -81,8 +100,8 @@ class _Staged(ast.NodeTransformer):
             self.calls.append((name, arguments))
         return ast.Name(self._names[key])
 
-    def lines(self) -> list[str]:
-        """The calls, one after the other; what they are given is computed to the first two blocks of the room."""
+    def lines(self, into: str = "") -> list[str]:
+        """The calls, one after the other; what they are given is computed to the first two blocks of the room, values behind."""
         if len(self.calls) > ROOM_BLOCKS - 2:
             raise ValueError("a partial calls more functions than there are blocks for their values")
         lines = ["table = words_at(functions)"]
@@ -95,11 +114,11 @@ class _Staged(ast.NodeTransformer):
                 lines += [f"given{number}_at = room_at + {8 * BLOCK * number}", f"given{number} = f64(given{number}_at, n)"]
                 lines += loop_text(names_in(argument), argument, f"given{number}")
                 places.append(f"given{number}_at")
-            lines += [f"value{k}_at = room_at + {8 * BLOCK * (2 + k)}", f"value{k}s = f64(value{k}_at, n)"]
+            lines += [f"value{k}_at = {into or f'room_at + {8 * BLOCK * (2 + k)}'}", f"value{k}s = f64(value{k}_at, n)"]
             if name in BLOCKS:
                 lines.append(f"{name}_block(n, {', '.join(f'f64({place}, n)' for place in places)}, value{k}s)")
                 continue
-            word, is_binary = 2 * FUNCTIONS.index(name), len(arguments) - 1
+            word, is_binary = _word(name), len(arguments) - 1
             lines.append(
                 f"call_loop(table[{word}], table[{word + 1}], n, {places[0]}, 8, {places[-1]}, 8, value{k}_at, 8, {is_binary})"
             )

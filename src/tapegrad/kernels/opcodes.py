@@ -10,9 +10,9 @@ from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, RULES, Rule
 
 __all__ = [
-    "BLOCKS", "BY_NUMPY", "FUNCTIONS", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "OWN_BLOCKS", "PRIMAL_LOOP",
-    "SECOND_LOOPS", "USES", "call_of", "calls_in", "compiled_forms", "has_staged_value", "has_value_loop", "is_compilable",
-    "is_numpys", "is_quick", "names_in", "partial_texts", "rule_table",
+    "BLOCKS", "BY_NUMPY", "FUNCTIONS", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "OWN_BLOCKS", "OWN_LOOPS",
+    "PRIMAL_LOOP", "SECOND_LOOPS", "USES", "call_of", "calls_in", "compiled_forms", "has_staged_value", "has_value_loop",
+    "is_compilable", "is_numpys", "is_quick", "names_in", "partial_texts", "rule_table",
 ]  # fmt: skip
 
 OPCODES: dict[str, int] = {rule.name: number for number, rule in enumerate(RULES)}
@@ -56,6 +56,7 @@ MATH = [
 
 # Functions of which NumPy has loops: partials on arrays call those, as values do. Exact ones are left to the compiler.
 FUNCTIONS = [name for name in MATH if name not in {"copysign", "fmod", "hypot", "lgamma", "sqrt"}]
+OWN_LOOPS = ["sigmoid"]  # functions that may have a loop of ours besides, which stand behind those; zeros if they have none
 
 # Compiling regular expressions would take longer than all else here.
 _SPACES = str.maketrans(dict.fromkeys("()+-*/<>=!.,", " "))

@@ -30,7 +30,7 @@ from tapegrad.ops.elementwise import FORMS, REFLECTED, doc, use_compiled
 from tapegrad.recording import strided_maps, structural
 from tapegrad.recording.primal_values import forward, long_way, own_way
 from tapegrad.rules.table import COMMON, POWERS, RULES
-from tapegrad.tape.library_loops import loop_of
+from tapegrad.tape.library_loops import loop_of, use_in_rule
 from tapegrad.tape.locks import leaves
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
@@ -140,6 +140,7 @@ def _operators(table: np.ndarray) -> Callable[..., Any]:
             return None
         form, array, rule = (REFLECTED if exchanged else FORMS)[opcode], forward[opcode], RULES[opcode]
         _kept.append(form)
+        use_in_rule(rule)
         _fallbacks[opcode, int(exchanged)] = id(form)
         if isinstance(array, np.ufunc) or array is np.round:
             _loops[opcode] = loop_of(np.rint if array is np.round else array)

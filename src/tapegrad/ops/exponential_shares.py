@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.memory_pool import SMALL, large_empty
-from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.recording.axes import around
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tape.library_loops import loop_of
 from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["SUM_START", "cotangent", "numpys_loops", "total_of_few", "values"]
@@ -26,8 +26,8 @@ _words: list[Array] = []  # what compiled code reads
 
 @functools.cache
 def numpys_loops() -> int:
-    """Where the addresses of NumPy's loops stand, of each that of its data behind it; 0 if one of them is not as it is known."""
-    words = [word for function in (np.exp, np.log, np.add, np.maximum) for word in inner_loop(function)]
+    """Where the addresses of loops stand, of each that of its data behind it; 0 if one of NumPy's is not as it is known."""
+    words = [word for function in (np.exp, np.log, np.add, np.maximum) for word in loop_of(function)]
     if not all(words[::2]):
         return 0
     _words.append(np.array(words, np.int64))

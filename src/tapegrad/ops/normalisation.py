@@ -10,12 +10,14 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import get_default_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.ops import elementwise
 from tapegrad.ops.exponential_shares import values as by_loops
 from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.reductions import add_reduce, reduced
 from tapegrad.recording.axes import axis
 from tapegrad.recording.casting import cast
+from tapegrad.recording.primal_values import LARGE
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 Array = np.ndarray[Any, Any]
+FLOAT64 = np.dtype(np.float64)
 maximum_reduce: Any = np.maximum.reduce
 
 
@@ -67,9 +70,15 @@ def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Ten
 def logsumexp_again(arrays: Sequence[Any], attrs: Any) -> Any:
     (data,), (removed, keepdim) = arrays, attrs
     top = _finite_maximum(data, removed)
-    total = add_reduce(np.exp(data - top), removed, None, None, True)
+    total = add_reduce(_exponentials_less(data, top), removed, None, None, True)
     result = np.log(total) + top
     return result if keepdim else result.reshape([extent for k, extent in enumerate(data.shape) if k not in removed])
+
+
+def _exponentials_less(data: Array, top: Array) -> Any:
+    less = np.asarray(data - top)
+    function = LARGE[np.exp] if data.dtype is FLOAT64 and data.size > SMALL else np.exp
+    return function(less, out=less)
 
 
 def _finite_maximum(data: Array, removed: tuple[int, ...]) -> Array:

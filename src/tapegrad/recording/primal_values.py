@@ -180,7 +180,7 @@ LARGE: dict[Any, Callable[..., Any]] = {
     np.floor_divide: _by_remainders(np.floor_divide, 2), np.nextafter: _next_numbers,
 } | {ufunc: _by_own_loop(ufunc) for ufunc in KERNELS}  # fmt: skip
 # Those that read operands again after the first element was written: the result must have memory of its own.
-READS_AGAIN = frozenset(LARGE.values()) - {_signs}
+READS_AGAIN = frozenset(LARGE.values()) - {_signs, LARGE[np.exp]}
 
 
 def _writer(opcode: int) -> Callable[..., Any] | None:
@@ -348,7 +348,7 @@ def own_way(opcode: int) -> int:
 def long_way(opcode: int) -> int:
     """How compiled code writes a rule's values over a large array: by NumPy's loop or by one of ours; 0 if it does not."""
     function = forward[opcode]
-    if isinstance(function, np.ufunc) and function in LARGE:
+    if isinstance(function, np.ufunc) and function in LARGE and function is not np.exp:
         return BY_OWN_LOOP if LARGE[function] is _signs else 0
     if isinstance(function, np.ufunc) or function is np.round:
         return BY_NUMPYS_LOOP

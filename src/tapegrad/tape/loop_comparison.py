@@ -59,6 +59,18 @@ FAR_DISTANCES = (
     282017, 456900, 1052844, 2568103, 3146649, 3391567, 3576108, 3587273, 3979349, 4073741, 5273458, 5867481, 6537936, 7214957,
     7839289, 7894592,
 )  # fmt: skip
+# Of exponentials: where a coefficient or a number of the table with another last digit would be seen, or what is fused or is not.
+EXPONENTS = (
+    -8329518, -7943325, -7770690, -7662976, -7544569, -7530332, -7408000, -7247909, -7156517, -6954026, -6659672, -6590891,
+    -6187729, -6122468, -6063166, -6029063, -5921779, -5406285, -5298560, -4879208, -4599694, -4534714, -4381107, -4272587,
+    -4222223, -3702061, -3694043, -3675043, -3635585, -3583676, -3514459, -3478194, -3471571, -3402850, -3348699, -3033687,
+    -2918256, -2634720, -2346130, -2181266, -2073333, -1930777, -1376696, -1237706, -1140891, -1119055, -1091424, -1012856,
+    -935186, -609426, -556210, -476180, -365119, -358551, -338597, -199561, -68681, -51984, -46201, 413769, 474330, 586194,
+    638333, 1044219, 1089304, 2399268, 2496953, 2584600, 2659358, 2713809, 2869915, 2937664, 3522816, 3575751, 3712660,
+    3765915, 4049851, 4103655, 4131736, 4230098, 4396040, 4573876, 4783881, 4934473, 5132918, 5179365, 5245529, 5341777,
+    5417396, 5476346, 5504477, 5671185, 5778819, 5973740, 6021426, 6076636, 6087121, 6132513, 6439791, 6501461, 7042528,
+    7322246, 7454188, 7651697, 7784726, 7887961, 8155404,
+)  # fmt: skip
 # Of lengths, both sides: where a product and sum would be seen if they were fused, and where the length is not the nearest number.
 FIRST_SIDES = (
     15217, 27212, 70378, 85211, 112744, 138346, 138568, 168385, 172068, 279631, 306298, 306997, 308759, 366473, 378248,
@@ -98,6 +110,8 @@ def points_of(ufunc: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         known = UNIT * np.array(near), LARGE_UNIT * np.array(far) + 0.5, ANGLES
         angles = 0.86 * spread, -2.5 * spread, np.exp2(54.0 * spread - 28.0), *known
         return (np.concatenate(angles),), (np.array([0.5, 1e9, -1e300, np.inf, np.nan]),)
+    if ufunc is np.exp:
+        return _exponents(spread)
     if ufunc is np.hypot:
         short, long = np.exp2(3.0 * spread), np.exp2(60.0 * (spread[::-1] ** 2))
         left = np.array([1e200, 1e-200, 0.0, np.inf, 1.0]), np.array([1e201, 1e-201, -0.0, np.nan, 2.0])
@@ -107,3 +121,14 @@ def points_of(ufunc: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     distances = np.concatenate([spread, 50.0 * spread, np.exp2(38.0 * spread - 30.0), *listed, FEW_DISTANCES])
     left = np.array([600.0, 0.0, 1000.0, np.inf, -np.inf, np.nan]), np.array([0.0, 950.0, 0.0, np.inf, 0.0, 0.0])
     return (np.zeros_like(distances), -distances), left  # beside zero nothing hides the last digits
+
+
+def _exponents(spread: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The same for exponentials."""
+    sixteenths = (
+        np.arange(-16300.0, 16300.0, 211.0) * 0.043321698784996574
+    )  # beside such of log(2) a rounded multiple is another one
+    beside = sixteenths, np.nextafter(sixteenths, 1e9), np.nextafter(sixteenths, -1e9)
+    exponents = 1414.0 * spread - 707.0, 2.0 * spread - 1.0, -np.exp2(69.0 * spread - 60.0), UNIT * np.array(EXPONENTS)
+    sizes = np.array([0.0, 708.2, 709.5, 709.9, 720.0, 745.5, 746.5, 800.0, 1e300, np.inf, np.nan])
+    return (np.concatenate([*exponents, *beside, [-707.6, 707.6]]),), (np.concatenate([sizes, -sizes]),)
