@@ -177,6 +177,13 @@ def test_derivatives_of_lengths_are_directions_whatever_the_scale(length: float,
         np.testing.assert_allclose(found.detach().numpy()[0], direction, rtol=1e-12 if length > 1e-300 else 1e-6)
 
 
+@each("length", LENGTHS)
+@each("norm", [np.linalg.norm, lambda x: tg.pdist(tg.stack([x, x * 0.0]))[0]])
+def test_tangents_of_lengths_whatever_the_scale(length: float, norm: Any) -> None:
+    _, tangent = tg.jvp(norm, (np.array([3.0, 4.0]) * length,), (np.array([0.0, 1.0]),))
+    np.testing.assert_allclose(tangent, 0.8, rtol=1e-12 if length > 1e-300 else 1e-6)
+
+
 @each("distance", [lambda x: tg.cdist(x, tg.zeros(1, 2))[0, 0], lambda x: tg.pdist(x)[0], lambda x: L.vector_norm(x[0])])
 def test_derivatives_by_infinite_coordinates_are_nan(distance: Any) -> None:
     x = tg.tensor([[INF, 1.0], [0.0, 0.0]], requires_grad=True)

@@ -3,7 +3,7 @@
 import numpy as np
 from many_cases import each
 
-from tapegrad.tape.magnitudes import are_finite_and_not_zero, are_normal, have_magnitudes
+from tapegrad.tape.magnitudes import are_finite_and_not_zero, are_normal, have_magnitudes, have_normal_reciprocals
 
 TINY = 1e-310
 
@@ -38,3 +38,11 @@ def test_ends_of_the_range_are_in_it() -> None:
     assert not have_magnitudes(2.5, 1.5, 2.0)
     with np.errstate(all="raise"):
         assert not have_magnitudes(np.array([np.inf]), 1.5, 2.0)
+
+
+@each("dtype", [np.float64, np.float32])
+def test_reciprocals_of_normal_numbers_may_have_fewer_digits(dtype) -> None:
+    limits = np.finfo(dtype)
+    assert have_normal_reciprocals(np.array([1.0, limits.tiny, 1.0 / limits.tiny], dtype))
+    assert not have_normal_reciprocals(np.array([1.0, limits.max], dtype))
+    assert not have_normal_reciprocals(np.array([1.0, limits.tiny / 2], dtype))

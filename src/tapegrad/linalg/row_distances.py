@@ -138,7 +138,7 @@ def _weights(g: Tensor, z: Tensor | None, order: float) -> tuple[Tensor, Tensor 
     assert z is not None
     g, z = without_zeros(g, z)
     weights = g / z
-    return (weights, None) if are_exact(weights, g) else (g, z)
+    return (weights, None) if are_exact(weights, g, z) else (g, z)
 
 
 def _above_the_diagonal(n: int) -> Places:

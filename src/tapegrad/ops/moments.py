@@ -209,7 +209,7 @@ def _std_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if type(value) is not float or not value > 0.0:
         g, z = without_zeros(g, z)
     quotient = g / z
-    if not are_exact(quotient, g):
+    if not are_exact(quotient, g, z):
         quotient, centred = g, centred / on.restore(z, removed, keepdim, ctx.shapes[0])
     return (elementwise._mul0(on.restore(quotient, removed, keepdim, ctx.shapes[0]) * (1.0 / freedom), centred),)
 

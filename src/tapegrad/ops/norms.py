@@ -21,7 +21,7 @@ from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.reductions import Dims, add_reduce, count, reduce_along, reduced
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.rules.norms import SLOPE
-from tapegrad.tape.magnitudes import are_normal, have_magnitudes
+from tapegrad.tape.magnitudes import are_normal, have_magnitudes, have_normal_reciprocals
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     g, z = without_zeros(g, z)
     if order == 2.0:
         quotient = g / z  # there are fewer cotangents to divide than elements
-        return (elementwise._mul0(quotient, x) if are_exact(quotient, g) else elementwise._mul0(g, x / z),)
+        return (elementwise._mul0(quotient, x) if are_exact(quotient, g, z) else elementwise._mul0(g, x / z),)
     return (elementwise._mul0(g, _slope(x, order, z)),)
 
 
@@ -181,15 +181,19 @@ def shared_magnitudes(
     return elementwise._mul0(on.restore(g, removed, keepdim, shape), wrap(np.asarray(share, data.dtype)))
 
 
-def are_exact(quotients: Tensor, g: Tensor) -> bool:
-    """Whether cotangents divided by norms stand in the range of numbers, as far as these are finite; else elements are divided."""
+def are_exact(quotients: Tensor, g: Tensor, z: Tensor) -> bool:
+    """Whether cotangents divided by norms stand in the range of numbers, and derivatives by cotangents do; else elements are.
+
+    Cotangents that are zero, or no finite numbers, may have any quotient.
+    """
+    if not have_normal_reciprocals(z._data):
+        return False
     found = quotients._data
     if are_normal(found):
         return True
     found, values = array_of(quotients), array_of(g)
-    return bool(
-        np.all((np.isfinite(found) & (np.abs(found) >= np.finfo(found.dtype).tiny)) | (values == 0.0) | ~np.isfinite(values))
-    )
+    is_normal = np.isfinite(found) & (np.abs(found) >= np.finfo(found.dtype).tiny)
+    return bool(np.all(is_normal | (values == 0.0) | ~np.isfinite(values)))
 
 
 def without_zeros(g: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:

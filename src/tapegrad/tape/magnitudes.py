@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tape.tape import TAPE
 
-__all__ = ["are_finite_and_not_zero", "are_normal", "have_magnitudes"]
+__all__ = ["are_finite_and_not_zero", "are_normal", "have_magnitudes", "have_normal_reciprocals"]
 
 FLOAT64 = np.dtype(np.float64)
 LEAST, SMALLEST, MOST = math.ulp(0.0), sys.float_info.min, sys.float_info.max
@@ -37,7 +37,18 @@ def are_finite_and_not_zero(x: Any) -> bool:
 
 def are_normal(x: Any) -> bool:
     """Whether each number is besides none of those that are so small that they have fewer digits."""
+    return have_magnitudes(x, *_ends(x))
+
+
+def have_normal_reciprocals(x: Any) -> bool:
+    """Whether that is so of the reciprocal of each number as well."""
+    least, _ = _ends(x)
+    return have_magnitudes(x, least, 1.0 / least)
+
+
+def _ends(x: Any) -> tuple[float, float]:
+    """The least and the largest number of a type that has all its digits."""
     if type(x) is np.ndarray and x.dtype is not FLOAT64:
         limits = np.finfo(x.dtype)
-        return have_magnitudes(x, float(limits.tiny), float(limits.max))
-    return have_magnitudes(x, SMALLEST, MOST)
+        return float(limits.tiny), float(limits.max)
+    return SMALLEST, MOST

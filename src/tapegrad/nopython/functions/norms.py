@@ -51,7 +51,7 @@ def of_elements(tape, a):
 def _of_elements(tape, a):
     def impl(tape, a):
         z = np.linalg.norm(np.ascontiguousarray(primals(a)))
-        return with_row(z, combined(tape, a, 0.0) if z == 0.0 or z == np.inf else power_row(tape, a, 2, z))
+        return with_row(z, combined(tape, a, 0.0) if z == 0.0 else power_row(tape, a, 2, z))
 
     return impl
 
@@ -63,7 +63,7 @@ def vector_row(tape, a, values, ord, z):
 @overload(vector_row, prefer_literal=True)
 def _vector_row(tape, a, values, ord, z):
     def impl(tape, a, values, ord, z):
-        if z == 0.0 or ord == 0 or (ord == 2 and z == np.inf):
+        if z == 0.0 or ord == 0:
             return combined(tape, a, 0.0)
         if np.isinf(ord):
             return magnitude_row(tape, a, z)
