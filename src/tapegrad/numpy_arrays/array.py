@@ -174,6 +174,8 @@ def _as_tensors_have_it(name: str) -> Any:
     return wraps(attribute)(_giving_arrays(name)) if callable(attribute) else attribute
 
 
+_CONCATENATE = np.concatenate
+_SEQUENCES = (list, tuple)
 _REDUCTIONS = frozenset([np.sum, np.max, np.min, np.mean, np.prod])
 _UNSTACK = getattr(np, "unstack", None)  # which came with NumPy 2.1
 # Where others give numbers, these give arrays without dimensions: views, and such with memory of their own.
@@ -202,6 +204,10 @@ def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -
 def _array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     if not kwargs and len(args) == 1 and function in _REDUCTIONS and type(args[0]) is Array and args[0]._row:
         return getattr(args[0], function.__name__)()
+    if function is _CONCATENATE and not kwargs and len(args) == 1 and x._row and not TAPE.tracers:
+        joined = look_up("ops.joining:cat_of_lists")(args[0]) if type(args[0]) in _SEQUENCES else None
+        if joined is not None:
+            return as_arrays(joined)
     result = look_up("numpy_arrays.protocols:array_function")(x, function, types, args, kwargs)
     if not x.ndim:
         result = look_up("numpy_arrays.numbers:of_function")(x, function, args, result)

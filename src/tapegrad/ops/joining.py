@@ -20,7 +20,7 @@ from tapegrad.recording.strided_maps import join
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.nested_sequences import MAX_DIMENSIONS
-from tapegrad.tensors.tensor import Tensor, array_of, as_operand, make
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording, make
 
 __all__ = [
     "atleast_1d",
@@ -42,6 +42,8 @@ Array = np.ndarray[Any, Any]
 EMPTY = (0,)
 _FLOAT64 = np.dtype(np.float64)
 _CONSTANT = make(0.0, 0)
+_ADDRESS = TAPE.address
+_CAT: int = TAPE.name_number("CatBackward0")
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -99,30 +101,41 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 def cat_of_lists(values: Sequence[Any], dim: int = 0) -> Tensor | None:
     """`cat` of float64 tensors or arrays that fit together whatever their lengths along `dim`; None if there is anything else."""
-    inputs, parts, size, fitting = [], [], 0, None
+    inputs, parts, size, rank, tracked = [], [], 0, 0, False
     for x in values:
         if isinstance(x, Tensor):
             part = x._data
+            tracked = tracked or x._row != 0
         elif TAPE.tracers and type(x) is ndarray:
             x = as_operand(x)
             part = x._data
         else:  # neither copied nor kept: the derivative needs no values
             part, x = x, _CONSTANT
-        if type(part) is not ndarray or part.dtype is not _FLOAT64 or part.ndim <= dim:
+        if type(part) is not ndarray or part.dtype is not _FLOAT64:
             return None
-        shape = part.shape
-        others = shape[:dim], shape[dim + 1 :]
-        if fitting is None:
-            fitting = others
-        elif others != fitting:
+        if not rank:
+            rank, shape = part.ndim, part.shape
+            if rank <= dim:
+                return None
+        elif part.ndim != rank or (rank > 1 and not _fit(part.shape, shape, dim)):
             return None
         inputs.append(x)
         parts.append(part)
         size += part.size
     if not parts or size >= MOST:
         return None
-    data = tuple(parts)
-    return join("CatBackward0", tuple(inputs), data, dim, np.concatenate(data, dim))
+    data, operands = tuple(parts), tuple(inputs)
+    result = np.concatenate(data, dim)
+    if tracked and is_recording():
+        row = TAPE.join_row(_ADDRESS, _CAT, id(operands), id(data), dim, id(result))
+        if row > 0:
+            return make(result, row)
+    return join("CatBackward0", operands, data, dim, result)
+
+
+def _fit(shape: tuple[int, ...], other: tuple[int, ...], dim: int) -> bool:
+    """Whether shapes of one rank are the same elsewhere than in a dimension."""
+    return shape[:dim] == other[:dim] and shape[dim + 1 :] == other[dim + 1 :]
 
 
 def hstack_of_lists(values: Sequence[Any]) -> Tensor | None:
