@@ -20,7 +20,7 @@ from tapegrad.ops.index_keys import parse
 from tapegrad.ops.indexing import check_same_dtype, index_put, located, read
 from tapegrad.ops.overwriting import check_writable, fit, note_write, overwrite, take_row
 from tapegrad.ops.shaping import reshape
-from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, result_dtype
+from tapegrad.recording.apply_rule import apply_rule, check_broadcast, check_derivatives, record, result_dtype
 from tapegrad.recording.casting import cast
 from tapegrad.recording.parameter_names import bound, names_of
 from tapegrad.recording.primal_values import READS_AGAIN, forward, writers
@@ -64,6 +64,7 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         check_writable(t, tracked)
         if not tracked:
             return overwrite(t, z, None)
+        check_derivatives(opcode, operands)
         if _dtype(t) not in FLOATS:
             raise RuntimeError(f"{name}_: cannot record a result of dtype {_dtype(t)}; only float32 and float64 are tracked")
         if TAPE.packers and current_packer() is not None:
@@ -107,6 +108,8 @@ def _written_at_once(opcode: int, operands: tuple[Tensor, ...]) -> Tensor:
     t, *others = operands
     tracked = is_recording() and any(o._row for o in operands)
     check_writable(t, tracked)
+    if tracked:
+        check_derivatives(opcode, operands)
     data, writer = [o._data for o in operands], writers[opcode]
     assert writer is not None
     if (tracked and _reads_first(opcode, operands)) or writer in READS_AGAIN:

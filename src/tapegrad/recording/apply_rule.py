@@ -26,7 +26,7 @@ from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import FLOATS, KINDS, Tensor, as_operand, is_recording, make, retry
 from tapegrad.tensors.tracers import Tracer, of_thread
 
-__all__ = ["DIVISIONS", "PROMOTION", "apply_rule", "check_broadcast", "record", "result_dtype", "write_rule"]
+__all__ = ["DIVISIONS", "PROMOTION", "apply_rule", "check_broadcast", "check_derivatives", "record", "result_dtype", "write_rule"]
 
 _ADDRESS = TAPE.address
 DIVISIONS = frozenset({OPCODES["remainder"], OPCODES["fmod"]})  # of integers, which have none by zero
@@ -221,6 +221,24 @@ def _power(x: Any, y: Any) -> Any:
     return x[()] ** y[()]
 
 
+def check_derivatives(opcode: int, operands: tuple[Tensor, ...]) -> None:
+    """Look for what `record` would refuse, before a value is written over another.
+
+    Raises
+    ------
+    NotImplementedError
+        If the operation has no derivative by an operand that is tracked.
+    """
+    for k, (t, text) in enumerate(zip(operands, RULES[opcode].partials, strict=True)):
+        if text is None and t._row:
+            raise _without_derivative(opcode, k)
+
+
+def _without_derivative(opcode: int, k: int) -> NotImplementedError:
+    name = RULES[opcode].name
+    return NotImplementedError(f"the derivative for '{name}' is not implemented with respect to argument {k}; detach() it.")
+
+
 def record(
     opcode: int,
     operands: tuple[Tensor, ...],
@@ -244,9 +262,7 @@ def record(
     for k, (t, text) in enumerate(zip(operands, RULES[opcode].partials, strict=True)):
         if t._row:
             if text is None:
-                raise NotImplementedError(
-                    f"the derivative for '{RULES[opcode].name}' is not implemented with respect to argument {k}; detach() it."
-                )
+                raise _without_derivative(opcode, k)
             has_singles |= type(t._data) is not float and t._data.dtype != dtypes.float64
     if InferenceTensor in map(type, operands):
         _check_saved(opcode, operands)
