@@ -184,6 +184,23 @@ def test_tangents_of_lengths_whatever_the_scale(length: float, norm: Any) -> Non
     np.testing.assert_allclose(tangent, 0.8, rtol=1e-12 if length > 1e-300 else 1e-6)
 
 
+@each("length", [1e-200, 1e-160, 1.0, 1e160, 1e200])
+@each("norm", [np.linalg.norm, lambda x: tg.pdist(tg.stack([x, x * 0.0]))[0], lambda x: tg.cdist(x[None], tg.zeros(1, 3))[0, 0]])
+def test_second_derivatives_of_lengths_whatever_the_scale(length: float, norm: Any) -> None:
+    unit = np.array([1.0, 2.0, -2.0]) / 3.0
+    found = tg.hessian(norm)(3.0 * unit * length) * length
+    np.testing.assert_allclose(found, (np.eye(3) - np.outer(unit, unit)) / 3.0, atol=1e-9)
+
+
+@each("length", LENGTHS)
+@each("size", LENGTHS)
+def test_tangents_of_any_size_of_lengths_of_any_scale(length: float, size: float) -> None:
+    away = np.array([3.0, 4.0])
+    for norm in (np.linalg.norm, lambda x: tg.pdist(tg.stack([x, x * 0.0]))[0]):
+        _, tangent = tg.jvp(norm, (away * length,), (away * size,))
+        np.testing.assert_allclose(tangent / size, 5.0, rtol=1e-12 if min(length, size) > 1e-300 else 1e-6)
+
+
 @each("distance", [lambda x: tg.cdist(x, tg.zeros(1, 2))[0, 0], lambda x: tg.pdist(x)[0], lambda x: L.vector_norm(x[0])])
 def test_derivatives_by_infinite_coordinates_are_nan(distance: Any) -> None:
     x = tg.tensor([[INF, 1.0], [0.0, 0.0]], requires_grad=True)

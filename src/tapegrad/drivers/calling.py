@@ -190,6 +190,8 @@ def take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name:
     made.leaves, made.kinds = leaves, kinds = [], []
     made.numbers = numbers
     if (numbers_alone := numbers_in([arguments[n] for n in numbers] if made.many else arguments[numbers[0]])) is not None:
+        flat = Node((), numbers, (None,) * len(numbers)) if made.many else flat_structure(arguments[numbers[0]])
+        made.arrays, made.structure = made.inside, flat
         for value in numbers_alone:
             if type(value) is ndarray and value.dtype is FLOAT64 and value.ndim:
                 leaf, kind = array_leaf(value), ndarray
@@ -197,14 +199,11 @@ def take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name:
                 leaf, kind = tensor_like(value, name, _Place(made), False)
             leaves.append(leaf)
             kinds.append(kind)
-        made.arrays = made.inside
         if made.many:
-            made.structure = Node((), numbers, (None,) * len(numbers))
             rest = iter(leaves)
             for n in numbers:
                 arguments[n] = next(rest)
         else:
-            made.structure = flat = flat_structure(arguments[numbers[0]])
             arguments[numbers[0]] = around(flat, leaves)
         return
     values: list[Any] = []

@@ -182,12 +182,19 @@ def shared_magnitudes(
 
 
 def are_exact(quotients: Tensor, g: Tensor, z: Tensor) -> bool:
-    """Whether cotangents divided by norms stand in the range of numbers, and derivatives by cotangents do; else elements are.
+    """Whether cotangents divided by norms stand in the range of numbers, and derivatives by either do; else elements are.
 
-    Cotangents that are zero, or no finite numbers, may have any quotient.
+    A derivative by the norm divides once more. Linear maps are recorded with cotangents of zero, of which others come later.
     """
-    if not have_normal_reciprocals(z._data):
+    if not have_normal_reciprocals(z._data) or not _stand_in_range(quotients, g):
         return False
+    if not quotients._row:
+        return True
+    return (not g._row or bool(np.any(array_of(g)))) and _stand_in_range(quotients.detach() / z.detach(), g)
+
+
+def _stand_in_range(quotients: Tensor, g: Tensor) -> bool:
+    """Whether quotients have all digits; those of cotangents that are zero, or no finite numbers, may be anything."""
     found = quotients._data
     if are_normal(found):
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from itertools import chain
 from typing import Any
 
@@ -74,7 +75,7 @@ def _table(pairs: Any) -> np.ndarray | None:
         return None
     try:
         found = np.fromiter(chain.from_iterable(pairs), np.float64, 2 * len(pairs)).reshape(-1, 2)
-    except (TypeError, ValueError):  # what is no number
+    except (TypeError, ValueError, OverflowError):  # what is no number
         return None
     return None if np.isnan(found).any() else found  # which None is for NumPy
 
@@ -119,15 +120,18 @@ def _check_pairs(bounds: Any, size: int) -> None:
     if not hasattr(bounds, "__len__") or isinstance(bounds, (str, bytes)):
         raise TypeError(f"minimize: bounds are {bounds!r}. {advice}.")
     for k, pair in enumerate(bounds) if _table(bounds) is None else ():
-        if isinstance(pair, (str, bytes)) or not hasattr(pair, "__len__"):
+        if isinstance(pair, (str, bytes, Set, Mapping)) or not hasattr(pair, "__len__"):
             raise TypeError(f"minimize: bounds[{k}] is {pair!r}, which is no pair. {advice}.")
         if len(pair) != 2:
             raise ValueError(f"minimize: bounds[{k}] has {len(pair)} numbers. {advice}.")
         for one in pair:
+            if isinstance(one, (complex, np.complexfloating)):
+                raise TypeError(f"minimize: bounds[{k}] is {pair!r}, and complex numbers have no order. {advice}.")
             try:
                 one is None or float(one)
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"minimize: bounds[{k}] is {pair!r}: {error}. {advice}.") from None
+            except (TypeError, ValueError, OverflowError) as error:
+                kind = TypeError if isinstance(error, TypeError) else ValueError
+                raise kind(f"minimize: bounds[{k}] is {pair!r}: {error}. {advice}.") from None
     if len(bounds) != size:
         raise ValueError(
             f"minimize: bounds are {len(bounds)} pair{'s' * (len(bounds) != 1)} for {size} variables. {advice}; "

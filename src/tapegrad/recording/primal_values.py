@@ -70,9 +70,7 @@ def _np_mul0(x: Any, y: Any) -> Any:
         if a is not None and b is not None and (a.ndim or b.ndim):
             return _loop_of_own(OPCODES["_mul0"])(a, b)
         if a is not None and not a.ndim and type(y) is np.ndarray and y.dtype is x.dtype and y.size <= SMALL:
-            factor = a.item()  # of a number and what is stretched, each product once
-            differs = factor == 0.0 or not math.isfinite(factor)
-            part = _np_mul0(stretched_number(a, y.shape, y.dtype), y) if differs else y * factor
+            part = y * a.item() if are_finite_and_not_zero(a.item()) else _np_mul0(stretched_number(a, y.shape, y.dtype), y)
             if stretches_to(y.shape, x.shape):
                 z = large_empty(x.shape, dtypes.float64)
                 z[...] = part

@@ -27,4 +27,7 @@ def replace(table: np.ndarray, name: str, loop: tuple[int, int]) -> None:
     """Have a function by another loop."""
     if name in NAMES and functions_in(table):
         at = len(table) - WORDS + 2 * NAMES.index(name)
-        table[at : at + 2] = loop
+        # Another thread may read while this writes: its last argument means nothing to the loop that was there.
+        address, data = loop
+        table[at + 1] = data
+        table[at] = address
