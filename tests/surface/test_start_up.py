@@ -106,7 +106,7 @@ IMPORTED = [
 ]
 
 # From Python's library, beside what NumPy imports: what they need.
-STANDARD = {"__future__", "array", "mmap", "threading"}
+STANDARD = {"__future__", "array", "mmap"}
 
 # What compiles the engine, where none was built.
 COMPILING = {
