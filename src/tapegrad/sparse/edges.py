@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,6 +72,8 @@ class OnePass:
 
     def settled_for(self, rows: Rows) -> OnePass:
         """The same for rows of another structure. What other threads may use stays as it is."""
+        import copy
+
         made = copy.copy(self)
         made.settle(rows)
         return made
