@@ -106,7 +106,7 @@ IMPORTED = [
 ]
 
 # From Python's library, beside what NumPy imports: what they need.
-STANDARD = {"__future__", "array", "mmap", "threading"}
+STANDARD = {"__future__", "array", "mmap"}
 
 # What compiles the engine, where none was built.
 COMPILING = {
@@ -195,6 +195,14 @@ def test_numpys_functions_in_a_driver_import_nothing_that_writes_or_rearranges()
         "ops.overwriting ops.scans"
     )
     assert not found & set(rare.split())
+
+
+def test_sparse_jacobian_by_products_imports_neither_passes_over_sections_nor_comparisons() -> None:
+    code = "tg.sparse.plan(lambda x: numpy.concatenate([row * 2.0 for row in x.reshape(2, 2)]), numpy.zeros(4))"
+    found = imported_by(code, "import numpy, tapegrad as tg")
+    rare = "linear.section_passes linear.section_steps numpy_arrays.flat_iteration ops.comparing ops.transposing"
+    assert not own(found) & set(rare.split())
+    assert not {"copy", "threading"} & found
 
 
 def test_asking_for_the_memory_of_tapes_imports_no_compiler() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
+from _thread import get_ident
 from functools import partial
 from operator import methodcaller
 from types import FrameType
@@ -26,13 +26,13 @@ _held: dict[int, list[bool]] = {}  # by thread: an entry for each lock that it h
 
 
 def _take_locks() -> None:
-    held = _held.setdefault(threading.get_ident(), [])
+    held = _held.setdefault(get_ident(), [])
     # No bytecode between taking a lock and noting it.
     held.extend(map(methodcaller("acquire"), _LOCKS[len(held) :]))
 
 
 def _has_locks() -> bool:
-    return len(_held.get(threading.get_ident(), ())) == len(_LOCKS)
+    return len(_held.get(get_ident(), ())) == len(_LOCKS)
 
 
 # Wait until no other thread is between two steps that belong together. The fork goes on whatever is raised here, so the locks are
@@ -41,7 +41,7 @@ _hold = partial(carried_through, _take_locks, _has_locks)
 
 
 def _let_go() -> None:
-    for _, lock in reversed(list(zip(_held.pop(threading.get_ident()), _LOCKS, strict=True))):
+    for _, lock in reversed(list(zip(_held.pop(get_ident()), _LOCKS, strict=True))):
         lock.release()
 
 
@@ -57,7 +57,7 @@ def _own_passes() -> set[int]:
 
 def _start_child() -> None:
     _let_go()
-    own, thread = _own_passes(), threading.get_ident()
+    own, thread = _own_passes(), get_ident()
     for link in list(tape.TAPE.passes):
         state = link()
         if state is not None and id(state) not in own and state.abandon():

@@ -6,7 +6,6 @@ is one that the compiled sweeps know, these do it; else the general passes of `t
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -65,6 +64,8 @@ class Outputs:
     def detached_from(self, made: Call) -> Call:
         """Leave the rows of a call whose values will change, and what is left of the call: shapes, kinds and structures."""
         self.tensors = [make(t._data if type(t._data) is float else t._data.copy(), 0) for t in self.tensors]
+        import copy  # which few calls need
+
         made = copy.copy(made)
         made.kept, made.output = False, None
         return made

@@ -148,11 +148,10 @@ def _attach() -> None:
             table[public] = make, f"numpy_arrays.{file}:{own or public}"
     table |= {f"__i{name}__": (look_up, f"numpy_arrays.methods:i{name}") for name in IN_PLACE.split()}
     table |= {f"__{name}__": (look_up, f"numpy_arrays.operators:{name}") for name in OPERATORS.split()}
+    table |= {f"__{name}__": (_comparison, name) for name in COMPARISONS.split()}
     table["__setitem__"] = _assigned, "numpy_arrays.indexing:setitem"
     for name, made in table.items():
         setattr(Array, name, Deferred(Array, name, *made))
-    for name in COMPARISONS.split():
-        setattr(Array, f"__{name}__", _comparison(name))
     Array.__hash__ = Tensor.__hash__  # type: ignore[method-assign]
     # What is PyTorch's alone keeps its meaning, and gives arrays.
     for name, attribute in vars(Tensor).items():

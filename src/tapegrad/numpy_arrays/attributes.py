@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up  # shapes are asked for more often than the rest
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.classes import class_of
-from tapegrad.numpy_arrays.flat_iteration import FlatElements
 from tapegrad.numpy_arrays.numbers import like
-from tapegrad.ops import transposing
-from tapegrad.ops.transposing import permute
 from tapegrad.surface.attributes import base as base_of
 from tapegrad.tensors.tensor import array_of
+
+if TYPE_CHECKING:
+    from tapegrad.numpy_arrays.flat_iteration import FlatElements
 
 __all__: list[str] = []
 
@@ -84,7 +85,7 @@ def device(x: Array) -> str:
 
 def T(x: Array) -> Array:
     """The axes in reverse order; a view."""
-    return x if x.ndim < 2 else as_arrays(transposing.T(x))
+    return x if x.ndim < 2 else as_arrays(look_up("ops.transposing:T")(x))
 
 
 def mT(x: Array) -> Array:
@@ -97,12 +98,13 @@ def mT(x: Array) -> Array:
     """
     if x.ndim < 2:
         raise ValueError("matrix transpose with ndim < 2 is undefined")
-    return as_arrays(permute(x, *range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+    return as_arrays(look_up("ops.transposing:permute")(x, *range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def flat(x: Array) -> FlatElements:
     """The elements one after the other: what is read of them is a copy, what is written goes into the array."""
-    return FlatElements(x)
+    found: FlatElements = look_up("numpy_arrays.flat_iteration:FlatElements")(x)
+    return found
 
 
 def real(x: Array) -> Array:

@@ -156,9 +156,10 @@ def iterate(x: Array) -> Iterator[Any]:
     TypeError
         If there is none.
     """
-    if x.ndim == 0:
+    data = x._data
+    if type(data) is float or data.ndim == 0:
         raise TypeError("iteration over a 0-d array")
-    return (x[k] for k in range(len(x)))
+    return (x[k] for k in range(len(data)))
 
 
 def _plain(key: Any) -> Any:

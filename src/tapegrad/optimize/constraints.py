@@ -1,6 +1,5 @@
 """Constraints whose values and Jacobians come from one recording."""
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple  # which would compile annotations that are texts: no future import here
 
@@ -230,6 +229,8 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _plainly(given: Any) -> Any:
     """SciPy's own constraint, whose functions take the vector, with results that are arrays."""
+    import copy
+
     made = copy.copy(given)
     for name in ("fun", "jac", "hess"):
         if callable(getattr(given, name)):

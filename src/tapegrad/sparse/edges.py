@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.linear.front_passes import ONE, FrontPass, Rows
-from tapegrad.linear.section_passes import SectionPass, sections_of
 from tapegrad.sparse.compression import Info
 from tapegrad.sparse.sparsity import Sparsity
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
+
+if TYPE_CHECKING:
+    from tapegrad.linear.section_passes import SectionPass
 
 __all__ = ["OnePass", "Vector", "fewest_colours", "has_rows"]
 
@@ -50,7 +51,7 @@ class OnePass:
             self._ends, self._items = lower.indptr.astype(np.int64), lower.indices
             numbers = np.cumsum(is_lower, dtype=np.int32) - 1
             self._source = np.where(is_lower, numbers, numbers[pattern.by_columns()])
-        self._way: Way | None = None
+        self._way: SectionPass | _RowByRow | None = None
         self._structure: tuple[Vector, ...] = ()
 
     def entries_of(self, rows: Rows, weights: Vector = ONE) -> Vector | None:
@@ -71,6 +72,8 @@ class OnePass:
 
     def settled_for(self, rows: Rows) -> OnePass:
         """The same for rows of another structure. What other threads may use stays as it is."""
+        import copy
+
         made = copy.copy(self)
         made.settle(rows)
         return made
@@ -81,8 +84,10 @@ class OnePass:
         self._structure = tuple(column.copy() for column in _structure(rows, self._second))
         return self._way is not None
 
-    def _way_for(self, rows: Rows, limit: int) -> Way | None:
+    def _way_for(self, rows: Rows, limit: int) -> SectionPass | _RowByRow | None:
         """The pass by sections, or else the one that goes on row by row; None if it takes more steps than `limit`."""
+        from tapegrad.linear.section_passes import sections_of  # which products need not
+
         sections = sections_of(rows, self._second, self._ends, self._items)
         if sections is not None:
             return sections if sections.steps <= limit else None
@@ -104,9 +109,6 @@ class _RowByRow:
     def values(self, rows: Rows, count: int, weights: Vector) -> Vector | None:
         """As `SectionPass.values`; None if the front is too narrow."""
         return FrontPass(rows, self._second, weights).values(self._places, count)
-
-
-Way = SectionPass | _RowByRow
 
 
 def _structure(rows: Any, second: bool) -> tuple[Vector, ...]:

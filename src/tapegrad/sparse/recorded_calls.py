@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -59,6 +58,8 @@ def recorded(
         if made.matrix is not None:
             if is_known is None or not is_known(made):
                 return None
+            import copy
+
             outputs = Outputs(made, name)
             return outputs.detached_from(made) if needs[0] == "value_jvp" else copy.copy(made), outputs, made.matrix
         if made.inside:

@@ -1,11 +1,16 @@
-"""The locks of the package, in the order in which they are taken one inside the other; a fork waits for all of them."""
+"""What threads need: the package's locks, in the order in which they are taken one inside the other, and what each has of its own.
+
+A fork waits for all of the locks.
+"""
 
 from __future__ import annotations
 
-from threading import RLock
+import _thread  # `threading` takes a millisecond of each process, and has these from here
+from _thread import RLock
 
 __all__ = [
     "IN_ORDER",
+    "OfThread",
     "anomalies",
     "changing",
     "choosing",
@@ -17,6 +22,8 @@ __all__ = [
     "routes",
     "watching",
 ]
+
+OfThread = _thread._local  # what each thread has of its own
 
 gradients = RLock()  # the collector may run a finaliser, and that a pass, anywhere
 registering = RLock()  # held while a row is given hooks that had none

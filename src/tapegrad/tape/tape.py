@@ -7,8 +7,8 @@ loaded when the first row is recorded.
 
 from __future__ import annotations
 
-import threading
 import weakref
+from _thread import get_ident  # `threading` takes a millisecond
 from functools import partial
 from typing import Any
 
@@ -64,7 +64,7 @@ class Claim:
     __slots__ = ("__weakref__", "thread")
 
     def __init__(self) -> None:
-        self.thread = threading.get_ident()
+        self.thread = get_ident()
 
     def __enter__(self) -> Claim:
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from tapegrad.tape.locks import OfThread
 
 __all__ = ["Modes", "ThreadModes", "is_grad_enabled", "is_inference_mode_enabled", "is_recording_on", "of_thread"]
 
@@ -19,7 +19,7 @@ class ThreadModes:
         self.inference = False
 
 
-class _OfThread(threading.local):
+class _OfThread(OfThread):
     def __init__(self) -> None:
         self.modes = ThreadModes()
 

@@ -6,13 +6,13 @@ their operands over to their Python forms, and in this thread those come to `tap
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tapegrad.engine import layout as at
+from tapegrad.tape.locks import OfThread
 from tapegrad.tape.locks import packing as _lock
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import without_recording
@@ -55,7 +55,7 @@ class Packer:
         raise NotImplementedError
 
 
-class _Thread(threading.local):
+class _Thread(OfThread):
     def __init__(self) -> None:
         self.packers: list[Packer] = []
         self.forbidden: str | None = None  # the message for who asks for hooks

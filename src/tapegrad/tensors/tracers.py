@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from types import CodeType
 from typing import Any, TypeVar
+
+from tapegrad.tape.locks import OfThread
 
 __all__ = [
     "LOOKING",
@@ -96,7 +97,7 @@ class Tracer:
         raise NotImplementedError
 
 
-class _Thread(threading.local):
+class _Thread(OfThread):
     tracer: Tracer | None = None
 
 

@@ -7,12 +7,12 @@ where; a driver knows that the function is to be differentiated, so it looks.
 from __future__ import annotations
 
 import dis
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from tapegrad.engine.layout import WRITES
 from tapegrad.frames import calling_frame
+from tapegrad.tape.locks import OfThread
 from tapegrad.tape.tape import TAPE, words_of
 
 __all__ = [
@@ -48,7 +48,7 @@ class Places(list[str]):
     leaves: Sequence[Any] = ()
 
 
-class _Thread(threading.local):
+class _Thread(OfThread):
     def __init__(self) -> None:
         self.places: list[Places] = []
 
