@@ -11,7 +11,7 @@ from tapegrad.drivers.derivatives import joined
 from tapegrad.numpy_arrays.classes import answering
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["AnyVector", "Packing", "as_arguments"]
+__all__ = ["AnyVector", "Packing", "as_arguments", "in_floats"]
 
 
 class Packing:
@@ -123,3 +123,18 @@ def _refused(name: str, what: str) -> TypeError:
 def as_arguments(args: Any) -> tuple[Any, ...]:
     """Further arguments as SciPy understands them: what is no tuple is one of them."""
     return args if isinstance(args, tuple) else (args,)
+
+
+def in_floats(value: Any) -> Any:
+    """A result with floats in place of integers, which SciPy would convert: a constant like ``[x[0], 0]``."""
+    leaves: list[Any] = []
+    structure = flatten(value, leaves)
+    if not any(_is_integer(leaf) for leaf in leaves):
+        return value
+    return restore(structure, (np.asarray(leaf, np.float64)[()] if _is_integer(leaf) else leaf for leaf in leaves))
+
+
+def _is_integer(leaf: Any) -> bool:
+    if issubclass(type(leaf), (np.ndarray, np.generic)):
+        return leaf.dtype.kind in "iu"
+    return isinstance(leaf, int) and not isinstance(leaf, bool)

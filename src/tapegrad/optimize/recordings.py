@@ -11,12 +11,11 @@ import numpy as np
 
 from tapegrad.deferred import look_up
 from tapegrad.drivers.calling import call, finished_call
-from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, detached, hessian_matrix, joined, projected, symmetric
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.leaves import Call, is_compiled
 from tapegrad.optimize.histories import largest
-from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
+from tapegrad.optimize.packing import AnyVector, Packing, as_arguments, in_floats
 from tapegrad.optimize.program_hessians import ProgramHessians
 from tapegrad.tensors.tensor import Tensor, array_of
 
@@ -286,7 +285,7 @@ class VectorFunction(Recordings[tuple[Call, Outputs, Any, list[Any]]]):
         return found
 
     def _recorded(self, made: Call) -> Any:
-        made.output = _as_floats(made.output)
+        made.output = in_floats(made.output)
         if not made.kept or made.matrix is not None:
             outputs = Outputs(made, self._name)
             return (made, outputs, None, []) if made.matrix is None else (outputs.detached_from(made), outputs, None, [made.matrix])
@@ -353,21 +352,6 @@ class VectorFunction(Recordings[tuple[Call, Outputs, Any, list[Any]]]):
             return self._call(self._packing.point(x), second=True).recording, np.asarray(weights, np.float64)
         made, outputs, _, _ = self._at(x)
         return (Derivative(made.leaves, [projected(outputs, np.asarray(weights))], second=True),)
-
-
-def _as_floats(value: Any) -> Any:
-    """A result with floats in place of integers, which SciPy would convert: a constant like ``[x[0], 0]``."""
-    leaves: list[Any] = []
-    structure = flatten(value, leaves)
-    if not any(_is_integer(leaf) for leaf in leaves):
-        return value
-    return restore(structure, (np.asarray(leaf, np.float64)[()] if _is_integer(leaf) else leaf for leaf in leaves))
-
-
-def _is_integer(leaf: Any) -> bool:
-    if issubclass(type(leaf), (np.ndarray, np.generic)):
-        return leaf.dtype.kind in "iu"
-    return isinstance(leaf, int) and not isinstance(leaf, bool)
 
 
 def scipy_fun(f: Callable[..., Any], x0: Any = None, args: Any = ()) -> ScipyFunction:
