@@ -21,7 +21,7 @@ from tapegrad.drivers.leaves import (
     plain_tree,
     recorder_of,
     tensor_like,
-)  # fmt: skip
+)
 from tapegrad.numpy_arrays.array import Array
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values

@@ -63,9 +63,9 @@ class Outputs:
 
     def detached_from(self, made: Call) -> Call:
         """Leave the rows of a call whose values will change, and what is left of the call: shapes, kinds and structures."""
-        self.tensors = [make(t._data if type(t._data) is float else t._data.copy(), 0) for t in self.tensors]
         import copy  # which few calls need
 
+        self.tensors = [make(t._data if type(t._data) is float else t._data.copy(), 0) for t in self.tensors]
         made = copy.copy(made)
         made.kept, made.output = False, None
         return made

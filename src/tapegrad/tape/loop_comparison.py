@@ -125,9 +125,8 @@ def points_of(ufunc: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 
 def _exponents(spread: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The same for exponentials."""
-    sixteenths = (
-        np.arange(-16300.0, 16300.0, 211.0) * 0.043321698784996574
-    )  # beside such of log(2) a rounded multiple is another one
+    # Beside sixteenths of log(2) a rounded multiple is another one.
+    sixteenths = np.arange(-16300.0, 16300.0, 211.0) * 0.043321698784996574
     beside = sixteenths, np.nextafter(sixteenths, 1e9), np.nextafter(sixteenths, -1e9)
     exponents = 1414.0 * spread - 707.0, 2.0 * spread - 1.0, -np.exp2(69.0 * spread - 60.0), UNIT * np.array(EXPONENTS)
     sizes = np.array([0.0, 708.2, 709.5, 709.9, 720.0, 745.5, 746.5, 800.0, 1e300, np.inf, np.nan])
