@@ -52,8 +52,10 @@ def compiled(f: Any, run: Any, x: Any, kind: str) -> Any:
     for _ in range(4):
         run(program, x)
         program.compile()
-    (trace,) = program._recorded()
-    assert trace.code_of(kind).code is not None, trace.code_of(kind).refused
+    traces = list(program._recorded())
+    known = [(paths.refused, paths.raised, paths.changes) for paths in sum(program._paths.values(), [])]
+    assert len(traces) == 1, (known, program.explain())
+    assert traces[0].code_of(kind).code is not None, traces[0].code_of(kind).refused
     return program
 
 
