@@ -53,7 +53,7 @@ def compiled(f: Any, run: Any, x: Any, kind: str) -> Any:
         run(program, x)
         program.compile()
     traces = list(program._recorded())
-    known = [(paths.refused, paths.raised, paths.changes) for paths in sum(program._paths.values(), [])]
+    known = [(paths.refused, paths.raised, paths.changes) for one in program._paths.values() for paths in one]
     assert len(traces) == 1, (known, program.explain())
     assert traces[0].code_of(kind).code is not None, traces[0].code_of(kind).refused
     return program
