@@ -130,6 +130,7 @@ ARRAY_SOURCES = (
     "weighted_taps",
     "pair_distances",
     "cosines",
+    "blocked_triangles",
     "factored_systems",
     "entry_order",
     "colouring_orders",

@@ -8,6 +8,18 @@ where the unknown matrix stands on the left.
 from math import exp, inf, log
 
 from tapegrad.compilation.jit import entry, inline
+from tapegrad.engine.blocked_triangles import (
+    AS_IT_IS,
+    BY_FACTORS,
+    LOWER_HALF,
+    ON_THE_LEFT,
+    READ_DIAGONAL,
+    TRANSPOSED,
+    UNIT_DIAGONAL,
+    UPPER_HALF,
+    goes_in_blocks,
+    solve_large,
+)
 from tapegrad.engine.memory import (
     array_data,
     array_dimensions,
@@ -25,8 +37,7 @@ from tapegrad.engine.memory import (
 )
 
 ORDER, COLUMNS, FAILURE, LETTER = range(4)  # places of numbers that LAPACK is given the addresses of
-AS_IT_IS, TRANSPOSED = 78, 84  # N and T
-ON_THE_LEFT, ON_THE_RIGHT, LOWER_HALF, UPPER_HALF, READ_DIAGONAL, UNIT_DIAGONAL = 76, 82, 76, 85, 78, 85  # L, R, L, U, N, U
+ON_THE_RIGHT = 82  # R
 NEGATIVE_ZERO = -(1 << 63)  # its bits
 
 
@@ -105,16 +116,24 @@ def factor_and_solve(gesv, getrs, px, pcolumns, plu, ppivots, pa, pb, pwords, ri
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64)", nogil=True)
-def solve_again(getrs, px, pcolumns, plu, ppivots, pb, pwords, transposed, right):
-    """Solutions for other right sides, of the factored matrices or of their transposes; all sides of one matrix at once."""
+def solve_again(pfunctions, px, pcolumns, plu, ppivots, pb, pwords, transposed, right):
+    """Solutions for other right sides, of the factored matrices or of their transposes; all sides of one matrix at once.
+
+    Of the functions there are the addresses, 0 for those that are not known; the first one is.
+    """
     n, k, count = array_dimensions(plu)[2], array_dimensions(pb)[1 if right else 2], array_dimensions(pb)[0]
     words, matrices, letter = i64(array_data(pwords), 4), array_dimensions(plu)[0], TRANSPOSED if transposed else AS_IT_IS
     words[ORDER], words[FAILURE] = n, 0
     lay_out_all(pcolumns, pb, n, k, right)
-    at_once = k * count if matrices == 1 else k
+    at_once, functions = k * count if matrices == 1 else k, i64(array_data(pfunctions), array_size(pfunctions))
+    in_blocks = goes_in_blocks(functions, n, at_once)
     for s in range(k * count // max(at_once, 1)):
         lu, pivots = array_data(plu) + s * n * n * 8, array_data(ppivots) + s * n * 8
-        solve_with(getrs, pwords, lu, pivots, array_data(pcolumns) + s * n * at_once * 8, at_once, letter)
+        columns = array_data(pcolumns) + s * n * at_once * 8
+        if in_blocks:
+            solve_large(functions, lu, n, pivots, columns, at_once, transposed != 0)
+        else:
+            solve_with(functions[BY_FACTORS], pwords, lu, pivots, columns, at_once, letter)
     lay_back(px, pcolumns, n, k)
     return 1
 

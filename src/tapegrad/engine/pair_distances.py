@@ -5,6 +5,8 @@ those with many. A sum over a difference runs in the order of NumPy's, which add
 and then blocks in pairs; a plan says of each block how long it is, and how many pairs are added behind it.
 """
 
+import numpy as np
+
 from tapegrad.compilation.jit import always_inline, entry, inline
 from tapegrad.compilation.vector_types import *
 from tapegrad.engine.memory import array_data, array_dimensions, array_size, array_strides, f64, i64, load_f64, store_f64
@@ -13,6 +15,7 @@ LANES_OF_SUMS = 8
 WEIGHTS_AT_ONCE = 256  # rows of eight, which stay in the nearest cache
 COORDINATES_AT_ONCE = 4  # whose sums are in registers
 MAGNITUDES, SQUARES, SCALED_SQUARES = 1, 2, 3  # the scaled ones are of differences that would overflow or vanish
+MINUS_ONES = np.full(VECTOR_LENGTH, -1.0)  # which compiled code must read, or it would subtract
 SMALLEST_NORMAL, LARGEST_NUMBER = 2.2250738585072014e-308, 1.7976931348623157e308
 
 
@@ -34,9 +37,8 @@ def side_by_side(out, x, count, d, width):
 
 
 @always_inline
-def term(x, y, scale, terms):
-    """What a coordinate adds to the sums of eight pairs."""
-    away = vector_of(x) - y
+def term(away, scale, terms):
+    """What a coordinate adds to the sums of eight pairs, by its differences."""
     if terms == SQUARES:
         return away * away
     if terms == MAGNITUDES:
@@ -47,14 +49,18 @@ def term(x, y, scale, terms):
 
 @always_inline
 def two_lanes(a, b, y, steps, scale_a, scale_b, terms):
-    """The sums of a lane and the next one, added, for two rows."""
+    """The sums of a lane and the next one, added, for two rows.
+
+    Most differences are ``-1 * y + x``: the same numbers, by those parts of processors that have little else to do.
+    """
     first_a = second_a = first_b = second_b = vector_of(0.0)
+    minus_one = vector_at(MINUS_ONES.ctypes.data)
     for k in range(0, steps * LANES_OF_SUMS, LANES_OF_SUMS):
         u, v = vector_at(y + k * VECTOR_BYTES), vector_at(y + (k + 1) * VECTOR_BYTES)
-        first_a += term(load_f64(a + 8 * k), u, scale_a, terms)
-        second_a += term(load_f64(a + 8 * k + 8), v, scale_a, terms)
-        first_b += term(load_f64(b + 8 * k), u, scale_b, terms)
-        second_b += term(load_f64(b + 8 * k + 8), v, scale_b, terms)
+        first_a += term(fused_vectors(minus_one, u, vector_of(load_f64(a + 8 * k))), scale_a, terms)
+        second_a += term(fused_vectors(minus_one, v, vector_of(load_f64(a + 8 * k + 8))), scale_a, terms)
+        first_b += term(fused_vectors(minus_one, u, vector_of(load_f64(b + 8 * k))), scale_b, terms)
+        second_b += term(vector_of(load_f64(b + 8 * k + 8)) - v, scale_b, terms)
     return first_a + second_a, first_b + second_b
 
 
@@ -71,8 +77,8 @@ def sum_terms(a, b, y, length, scale_a, scale_b, terms):
         total_a, total_b, k = (p_a + q_a) + (r_a + s_a), (p_b + q_b) + (r_b + s_b), steps * LANES_OF_SUMS
     while k < length:
         v = vector_at(y + k * VECTOR_BYTES)
-        total_a += term(load_f64(a + 8 * k), v, scale_a, terms)
-        total_b += term(load_f64(b + 8 * k), v, scale_b, terms)
+        total_a += term(vector_of(load_f64(a + 8 * k)) - v, scale_a, terms)
+        total_b += term(vector_of(load_f64(b + 8 * k)) - v, scale_b, terms)
         k += 1
     return total_a, total_b
 
@@ -183,30 +189,43 @@ def weights_side_by_side(out, w, rows, count, row, column):
 
 
 @always_inline
-def weighted(weights, x, q, with_signs, guarded):
-    """Weights times differences, or times their signs."""
+def add_difference(z, weights, x, q, with_signs, guarded):
+    """``z`` and weights times differences, or times their signs; rounded once, where nothing is guarded."""
     away = x - vector_of(load_f64(q))
     if with_signs:
         away = signs_of(away)
-    return guarded_products(weights, away) if guarded else weights * away
+    return z + guarded_products(weights, away) if guarded else fused_vectors(weights, away, z)
+
+
+@always_inline
+def with_row(sums, x, weights, at, with_signs, guarded):
+    """Sums of four coordinates and what one row of eight weights adds to them."""
+    some = vector_at(weights)
+    return (
+        add_difference(sums[0], some, x[0], at, with_signs, guarded),
+        add_difference(sums[1], some, x[1], at + 8, with_signs, guarded),
+        add_difference(sums[2], some, x[2], at + 16, with_signs, guarded),
+        add_difference(sums[3], some, x[3], at + 24, with_signs, guarded),
+    )
 
 
 @always_inline
 def add_weighted(z, x, weights, q, rows, with_signs, guarded):
-    """Sums over rows for four coordinates."""
-    one, two, three = VECTOR_BYTES, 2 * VECTOR_BYTES, 3 * VECTOR_BYTES
-    z_a, z_b, z_c, z_d = vector_at(z), vector_at(z + one), vector_at(z + two), vector_at(z + three)
-    a, b, c, d = vector_at(x), vector_at(x + one), vector_at(x + two), vector_at(x + three)
-    for i in range(rows):
-        some, at = vector_at(weights + i * VECTOR_BYTES), q + i * 8 * COORDINATES_AT_ONCE
-        z_a += weighted(some, a, at, with_signs, guarded)
-        z_b += weighted(some, b, at + 8, with_signs, guarded)
-        z_c += weighted(some, c, at + 16, with_signs, guarded)
-        z_d += weighted(some, d, at + 24, with_signs, guarded)
-    write_vector(z, z_a)
-    write_vector(z + one, z_b)
-    write_vector(z + two, z_c)
-    write_vector(z + three, z_d)
+    """Sums over rows for four coordinates; two rows at a time, one after the other."""
+    one, two, three, step = VECTOR_BYTES, 2 * VECTOR_BYTES, 3 * VECTOR_BYTES, 8 * COORDINATES_AT_ONCE
+    sums = vector_at(z), vector_at(z + one), vector_at(z + two), vector_at(z + three)
+    values = vector_at(x), vector_at(x + one), vector_at(x + two), vector_at(x + three)
+    for i in range(0, rows - 1, 2):
+        at, some = q + i * step, weights + i * VECTOR_BYTES
+        sums = with_row(sums, values, some, at, with_signs, guarded)
+        sums = with_row(sums, values, some + VECTOR_BYTES, at + step, with_signs, guarded)
+    if rows % 2 == 1:
+        last = rows - 1
+        sums = with_row(sums, values, weights + last * VECTOR_BYTES, q + last * step, with_signs, guarded)
+    write_vector(z, sums[0])
+    write_vector(z + one, sums[1])
+    write_vector(z + two, sums[2])
+    write_vector(z + three, sums[3])
 
 
 @inline

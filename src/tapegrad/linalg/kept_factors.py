@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.linalg.blas import address_of
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
@@ -16,12 +17,14 @@ __all__ = [
     "determinants",
     "exchanges",
     "factored_solution",
+    "functions",
     "integers",
     "inverses",
     "solved_again",
 ]
 
 Array = np.ndarray[Any, Any]
+FLOAT64 = np.dtype(np.float64)
 BLOCK_OF_COLUMNS = 64  # of an inverse, which LAPACK makes at once
 Factors = tuple[Array, Array]  # both triangles in one matrix as Fortran has it, and with which row each row was exchanged
 
@@ -43,24 +46,30 @@ def factored_solution(a: Array, b: Array, vector: bool, left: bool) -> tuple[Arr
     matrices = np.ascontiguousarray(a)
     matrices = matrices[None] if a.ndim == 2 else matrices.reshape(-1, *a.shape[-2:])
     sides = _sides(b, vector)
-    x, columns = _room(sides, left)
+    found, x, columns = _room(b, sides, left)
     lu, pivots = np.empty_like(matrices), np.empty(matrices.shape[:-1], np.int64)
     words = np.empty(4, np.int64)
     done = ARRAY_KERNELS.factor_and_solve(
         gesv, getrs, id(x), id(columns), id(lu), id(pivots), id(matrices), id(sides), id(words), int(not left)
     )
-    return (x.reshape(b.shape), (lu, pivots)) if done else None
+    return (found, (lu, pivots)) if done else None
 
 
 def solved_again(factors: Factors, b: Array, vector: bool, left: bool, transposed: bool) -> Array:
     """Solutions for other right sides, of the matrices that were factored, or `transposed`; with one matrix, of any batch."""
     lu, pivots = factors
     sides = _sides(b, vector)
-    x, columns = _room(sides, left)
+    found, x, columns = _room(b, sides, left)
     words = np.empty(4, np.int64)
-    getrs = address_of("dgetrs")
-    ARRAY_KERNELS.solve_again(getrs, id(x), id(columns), id(lu), id(pivots), id(sides), id(words), int(transposed), int(not left))
-    return x.reshape(b.shape)
+    given = id(functions()), id(x), id(columns), id(lu), id(pivots), id(sides), id(words)
+    ARRAY_KERNELS.solve_again(*given, int(transposed), int(not left))
+    return found
+
+
+@functools.cache
+def functions() -> Array:
+    """Addresses of LAPACK's function that solves by factors, and of those by which large systems are solved in blocks."""
+    return np.array([address_of(name) for name in ("dgetrs", "dtrsm", "dgemm", "dlaswp")], np.int64)
 
 
 def _along(b: Array, batch: tuple[int, ...], own: int) -> Array | None:
@@ -119,7 +128,8 @@ def _sides(b: Array, vector: bool) -> Array:
     return np.ascontiguousarray(b).reshape(math.prod(b.shape) // (n * k), n, k)
 
 
-def _room(sides: Array, left: bool) -> tuple[Array, Array]:
-    """Where the solutions go, and where they are made column by column: the same where that is their order anyway."""
-    x = np.empty_like(sides)
-    return x, x if not left or sides.shape[2] == 1 else np.empty_like(sides)
+def _room(b: Array, sides: Array, left: bool) -> tuple[Array, Array, Array]:
+    """Where the solutions go, the same as a batch of matrices, and where they are made column by column: there, if they lie so."""
+    found = large_empty(b.shape, FLOAT64)  # a gradient may be this very array
+    x = found.reshape(sides.shape)
+    return found, x, x if not left or sides.shape[2] == 1 else np.empty_like(sides)
