@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
+
+from tapegrad.collector import without_collections
 
 __all__ = ["with_few_collections", "with_room"]
 
@@ -25,10 +26,4 @@ with_room.__code__ = with_room.__code__.replace(co_stacksize=SLOTS)
 
 def with_few_collections(function: Callable[..., Any], *args: Any, **kws: Any) -> Any:
     """Call a function that makes many objects which live until it returns; looking through them took a seventh of the time."""
-    was_enabled = gc.isenabled()
-    try:
-        gc.disable()
-        return with_room(function, *args, **kws)
-    finally:
-        if was_enabled:
-            gc.enable()
+    return without_collections(with_room, function, *args, **kws)

@@ -15,12 +15,13 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+from tapegrad.collector import without_collections
 
 __all__ = ["solvers"]
 
@@ -33,28 +34,21 @@ _lock = threading.Lock()
 def solvers() -> Any:
     """The module `scipy.optimize`."""
     if "scipy.optimize" not in sys.modules:
-        with _lock, _no_collections():
-            _copy_numpy()
-            for name in INSIDE:
-                import_module(name)
-            return import_module("scipy.optimize")
+        with _lock:
+            return without_collections(_imported)
     return import_module("scipy.optimize")
 
 
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """No garbage is collected, and what was made meanwhile is not looked at before the next collection of everything."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        if not gc.get_freeze_count():
-            gc.freeze()
-            gc.unfreeze()  # gives it to the oldest generation
-        gc.enable()
+def _imported() -> Any:
+    """The module; what was made for it is not looked at before the next collection of everything."""
+    _copy_numpy()
+    for name in INSIDE:
+        import_module(name)
+    found = import_module("scipy.optimize")
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()  # gives it to the oldest generation
+    return found
 
 
 def _copy_numpy() -> None:

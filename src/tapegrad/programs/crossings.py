@@ -7,7 +7,6 @@ of the user's functions do without them, and operators have a way of their own.
 
 from __future__ import annotations
 
-import gc
 import random
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import errors_raise, sets_errors
+from tapegrad.collector import without_collections
 from tapegrad.frames import PACKAGE, variables_of
 from tapegrad.programs.known_values import KnownValues
 from tapegrad.programs.provenance import (
@@ -86,19 +86,21 @@ class Crossings(KnownValues, Tracer):
         """Call a function and follow it; its result."""
         writes = untracked_values.writes()
         with TAPE.claim():
-            before, collects = sys.getprofile(), gc.isenabled()
-            try:
-                gc.disable()  # destructors of others are none of the function's calls
-                sys.setprofile(self._crossing)
-                result = followed(self, function, *arguments)
-                if sys.getprofile() != self._crossing:
-                    self.refuse("it lets another function profile it")
-            finally:
-                profile_again(before)
-                if collects:
-                    gc.enable()
+            # Destructors of others are none of the function's calls.
+            result = without_collections(self._followed, function, *arguments)
         if untracked_values.writes() - writes != self._written:
             self.refuse("it writes into an array")
+        return result
+
+    def _followed(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        before = sys.getprofile()
+        try:
+            sys.setprofile(self._crossing)
+            result = followed(self, function, *arguments)
+            if sys.getprofile() != self._crossing:
+                self.refuse("it lets another function profile it")
+        finally:
+            profile_again(before)
         return result
 
     def unwatched(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,0 +1,48 @@
+"""Python's collector, switched off for a while by whoever does not want collections, or destructors of others, in between.
+
+It is one for all threads. Who switched it on again, because it was on before, would do so in the middle of what another thread
+does: it stays off until the last one is done.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["without_collections"]
+
+T = TypeVar("T")
+
+_calls: list[object] = []  # that are going on, of all threads
+_was_on = False  # before the first one of them
+
+
+def without_collections(function: Callable[..., T], *args: Any, **kws: Any) -> T:
+    """Call a function; there are no collections meanwhile but those that somebody asks for."""
+    call = object()
+    try:
+        _calls.append(call)
+        _switch_off()
+        return function(*args, **kws)
+    finally:
+        if call in _calls:
+            _calls.remove(call)
+        _switch_on()
+
+
+def _switch_off() -> None:
+    global _was_on
+    if gc.isenabled():
+        _was_on = True
+        gc.disable()
+
+
+def _switch_on() -> None:
+    global _was_on
+    if _was_on and not _calls:
+        gc.enable()
+        if _calls:  # another thread has begun one meanwhile
+            gc.disable()
+        else:
+            _was_on = False
