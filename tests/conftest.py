@@ -2,13 +2,13 @@
 
 import compileall
 import gc
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import one_blas_thread  # noqa: F401 - before NumPy
 import pytest
 from fresh_processes import PACKAGE, environment
 from hypothesis import HealthCheck, settings
@@ -34,10 +34,6 @@ gc.disable()
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # once, whatever the settings: two hundred processes import the package
         compileall.compile_dir(PACKAGE, quiet=2)
-        if getattr(config.option, "numprocesses", None):
-            # Threads of matrix products wait by turning round and round: with as many in each worker as there are processors,
-            # workers take the processors from each other, and singular values of a small matrix take a second.
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     only(config.getoption("--case"))
     apart(config.getoption("--each"))
 
