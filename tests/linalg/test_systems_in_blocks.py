@@ -13,8 +13,8 @@ ORDERS = [128, 191, 192, 193, 300]  # whole blocks and parts of one, that come f
 
 
 def matrix(*shape: int) -> np.ndarray:
-    """With large elements that are not on the diagonal, so that rows are exchanged."""
-    found: np.ndarray = RNG.normal(size=shape) + 5.0 * np.roll(np.eye(shape[-1]), 3, axis=0)
+    """Well-conditioned, with large elements that are not on the diagonal, so that rows are exchanged."""
+    found: np.ndarray = RNG.normal(size=shape) / np.sqrt(shape[-1]) + 3.0 * np.roll(np.eye(shape[-1]), 3, axis=0)
     return found
 
 

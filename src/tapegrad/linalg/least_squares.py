@@ -233,10 +233,12 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         )
     solution, rank, values = _least_squares(A, whole, _Tolerance(None, rcond), chosen == "gels" and rcond is None)
     m, n = a.shape[-2:]
-    sums = np.zeros(0, a.dtype)
+    sums, kept = np.zeros(0, a.dtype), []
     if chosen != "gelsy" and m > n and bool((rank == n).all()):
-        sums = np.square(np.matmul(a, array_of(solution)) - array_of(whole)).sum(-2)
-    residuals = apply(_RESIDUALS, (A, whole, solution), sums)
+        away = np.matmul(a, array_of(solution)) - array_of(whole)
+        sums = np.square(away).sum(-2)
+        kept = [make(away, 0)] if A._row or whole._row else []
+    residuals = apply(_RESIDUALS, (A, whole, solution), sums, extra=tuple(kept))
     nothing = np.zeros(0, a.dtype)
     return Lstsq(
         squeeze(solution, -1) if vector else solution,
@@ -313,7 +315,8 @@ def _residuals_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if not array_of(g).size:
         return None, None, None  # they were not computed
     # The sums are least at the solution, so they do not change with it in first order.
-    away = 2.0 * on.unsqueeze(g, -2) * (on.matmul(A, x) - B)
+    differences = on.matmul(A, x) - B if (A._row or B._row) and is_recording() else ctx.extra[0]
+    away = 2.0 * on.unsqueeze(g, -2) * differences
     return on.matmul(away, on.mT(x)) if ctx.needs[0] else None, -away if ctx.needs[1] else None, None
 
 
