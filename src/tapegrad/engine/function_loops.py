@@ -5,20 +5,19 @@ those that do not stand one after the other are copied to a block before, and fr
 """
 
 from tapegrad.compilation.jit import entry, inline, kernel
+from tapegrad.compilation.vector_types import VECTOR_LENGTH
 from tapegrad.engine.hypotenuses import lengths
 from tapegrad.engine.log_sums import BLOCK_OF_SUMS, log2_sums, log_sums
 from tapegrad.engine.memory import array_data, array_size, call_loop, f64, i64, load_f64, load_i64, stack_words, store_f64
-from tapegrad.engine.sines import BLOCK_OF_SINES, cosines, sines
+from tapegrad.engine.sines import BLOCK_OF_SINES, sines
 
-room_of_pairs, room_of_sines = stack_words(4 * BLOCK_OF_SUMS), stack_words(9 * BLOCK_OF_SINES)
+room_of_pairs, room_of_sines = stack_words(4 * BLOCK_OF_SUMS), stack_words(5 * BLOCK_OF_SINES)
 OF_HYPOT, OF_LOGADDEXP, OF_LOGADDEXP2 = range(3)
 
 
 @inline
-def gathered(address, stride, room, count):
-    """Address of elements that stand one after the other: their own, or that of copies in a block."""
-    if stride == 8:
-        return address
+def copied(address, stride, room, count):
+    """Address of elements in a block, where they were copied to."""
     block = f64(room, count)
     for j in range(count):
         block[j] = load_f64(address + j * stride)
@@ -26,9 +25,15 @@ def gathered(address, stride, room, count):
 
 
 @inline
+def gathered(address, stride, room, count):
+    """Address of elements that stand one after the other: their own, or that of copies in a block."""
+    return address if stride == 8 else copied(address, stride, room, count)
+
+
+@inline
 def scatter(block, address, stride, count):
     """Bring elements of a block to where they belong, if they do not stand there already."""
-    if stride != 8:
+    if block != address:
         values = f64(block, count)
         for j in range(count):
             store_f64(address + j * stride, values[j])
@@ -60,18 +65,18 @@ def loop_of_angles(operands, counts, strides, of_cosines):
     """A loop of one operand."""
     n, room, size = load_i64(counts), room_of_sines(), 8 * BLOCK_OF_SINES
     at, steps = i64(operands, 2), i64(strides, 2)
-    rows, angles, rests = f64(room, 4 * BLOCK_OF_SINES), f64(room + 4 * size, BLOCK_OF_SINES), f64(room + 5 * size, BLOCK_OF_SINES)
-    turns = i64(room + 6 * size, BLOCK_OF_SINES)
     for start in range(0, n, BLOCK_OF_SINES):
         count = min(n - start, BLOCK_OF_SINES)
-        x = f64(gathered(at[0] + start * steps[0], steps[0], room + 7 * size, count), count)
-        place = at[1] + start * steps[1]
-        to = place if steps[1] == 8 else room + 8 * size
-        if of_cosines:
-            cosines(f64(to, count), x, rows, angles, rests, turns, count)
-        else:
-            sines(f64(to, count), x, rows, angles, rests, turns, count)
-        scatter(to, place, steps[1], count)
+        x, out = at[0] + start * steps[0], at[1] + start * steps[1]
+        lacking = -count & (VECTOR_LENGTH - 1)
+        if lacking or steps[0] != 8:
+            x = copied(x, steps[0], room, count)
+            padding = f64(room + 8 * count, lacking)
+            for j in range(lacking):
+                padding[j] = 0.0
+        to = room + size if lacking or steps[1] != 8 else out
+        sines(to, x, count, room + 2 * size, of_cosines)
+        scatter(to, out, steps[1], count)
 
 
 @kernel("void(int64,int64,int64,int64)", wide=True)
