@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad.arrays.addresses import address_of
 from tapegrad.deferred import look_up
 from tapegrad.engine import linear_layout as lin
 from tapegrad.kernels.library import blake2
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     Structured = LinearTape | Recording
 
-__all__ = ["MOST_ENTRIES", "fingerprint", "first_pattern", "hosts_of", "second_pattern", "sets_of"]
+__all__ = ["MOST_ENTRIES", "Structure", "fingerprint", "first_pattern", "hosts_of", "second_pattern", "sets_of"]
 
 Vector = np.ndarray[Any, Any]
 Locate = Callable[[], str]
@@ -70,6 +71,34 @@ def fingerprint(tape: Structured) -> bytes:
     for column in (tape.references, tape.triplets, tape.outs):
         digest.update(np.ascontiguousarray(column).tobytes())
     return digest.digest() + repr((tape.inputs, tape.results)).encode()
+
+
+class Structure:
+    """The words of a linear tape that its fingerprint is made of, to know the next tape by that is made alike.
+
+    That is asked of each point of an optimisation, where hashing takes longer than a sweep.
+
+    Parameters
+    ----------
+    tape : LinearTape
+        That has a fingerprint, and is no longer than `LONGEST`.
+    """
+
+    LONGEST = 1 << 14  # entries: what is kept of one is small beside what else is known of its structure
+
+    def __init__(self, tape: LinearTape) -> None:
+        self.fingerprint = tape.fingerprint
+        self._is_second, self._outputs, self._inputs = tape.second, tape.outputs, tape.inputs
+        self._words = tape.entries, tape.programs  # which nothing writes into any more
+
+    def is_of(self, tape: LinearTape) -> bool:
+        """Whether a tape has this structure; False where its words alone do not tell."""
+        if self._is_second != tape.second or self._inputs != tape.inputs or self._outputs != tape.outputs or tape.hosts:
+            return False
+        entries, programs = self._words
+        same = entry_of("has_structure")
+        known = address_of(entries), len(entries), address_of(programs), len(programs)
+        return bool(same(tape.address, *known, address_of(tape.entries)))
 
 
 def _hashed(tape: LinearTape) -> bytes:
