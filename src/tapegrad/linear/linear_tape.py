@@ -6,7 +6,7 @@ The tape itself is not needed any more once a linear tape is written, so a produ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,15 +15,17 @@ from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.autograd.decoded_rows import object_at, origin
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.sweep_memory import Sweep, borrow
+from tapegrad.deferred import look_up
 from tapegrad.engine import LANES
 from tapegrad.engine import layout as at
 from tapegrad.engine import linear_layout as lin
-from tapegrad.linear.hosted_rows import HostedRow
-from tapegrad.linear.hosted_sweeps import curve_between, pull_between, push_between
 from tapegrad.linear.linear_entries import entry_of, load_needed, second_words
 from tapegrad.tape.tape import TAPE, words_of
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, is_leaf, register_leaf
+
+if TYPE_CHECKING:
+    from tapegrad.linear.hosted_rows import HostedRow  # which tapes without rows of Python's need not
 
 __all__ = ["LinearTape", "linear_tape"]
 
@@ -207,9 +209,9 @@ class LinearTape:
     def _add_hosts(self) -> bool:
         """Keep what the rows need whose derivative is Python; False if one runs itself or lacks what is wanted."""
         entries = self.entries
-        hosted = (entries[:, 0] & 0xFFFFFFFF == lin.HOSTED).nonzero()[0].tolist()
+        is_hosted = entries.view(np.int32)[:, 0] == lin.HOSTED
         # Their values are differentiated in `push`, which those of inference mode cannot be.
-        return not hosted or with_recording(self._host, hosted, entries)
+        return not is_hosted.any() or with_recording(self._host, is_hosted.nonzero()[0].tolist(), entries)
 
     def _host(self, hosted: list[int], entries: Matrix) -> bool:
         for number in hosted:
@@ -217,7 +219,7 @@ class LinearTape:
             record = saved_record_of(slot)
             if object_at(record.payload).runs_itself:
                 return False
-            made = HostedRow(slot, record, self.place, linear_tape)
+            made = look_up("linear.hosted_rows:HostedRow")(slot, record, self.place, linear_tape)
             if self.second and not made.has_curvature:
                 return False
             self.hosts[number] = made
@@ -263,7 +265,7 @@ class LinearTape:
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
             dots = self._fresh(lanes)
             if self.hosts:
-                push_between(self, lanes, dots, columns, out)
+                look_up("linear.hosted_sweeps:push_between")(self, lanes, dots, columns, out)
             else:
                 run = entry_of(f"push_columns_{lanes}")
                 run(self.address, address_of(dots), *self._ends(), *_laid_out(columns), *_laid_out(out), columns.shape[1])
@@ -276,7 +278,7 @@ class LinearTape:
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
             bars = self._fresh(lanes)
             if self.hosts:
-                pull_between(self, lanes, bars, columns, out)
+                look_up("linear.hosted_sweeps:pull_between")(self, lanes, bars, columns, out)
             else:
                 run = entry_of(f"pull_columns_{lanes}")
                 run(self.address, address_of(bars), *self._ends(), *_laid_out(columns), *_laid_out(out), columns.shape[1])
@@ -294,7 +296,7 @@ class LinearTape:
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
             dots, bars = self._fresh(lanes), self._fresh(lanes)
             if self.hosts:
-                curve_between(self, lanes, dots, bars, columns, out)
+                look_up("linear.hosted_sweeps:curve_between")(self, lanes, dots, bars, columns, out)
             else:
                 run, both = entry_of(f"curve_columns_{lanes}"), (address_of(dots), address_of(bars))
                 run(self.address, *both, self.inputs, *_laid_out(columns), *_laid_out(out), columns.shape[1])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tapegrad.arrays.memory_pool import pooled_copy
+from tapegrad.deferred import look_up
 from tapegrad.drivers.derivatives import Derivative
-from tapegrad.linear.front_passes import ONE, FrontPass
+from tapegrad.linear.linear_entries import ONE
 from tapegrad.linear.linear_tape import LinearTape
 from tapegrad.sparse.compression import Bidirectional, Compression, Substitution, of_hessian, of_jacobian
 from tapegrad.sparse.edges import OnePass, fewest_colours
@@ -100,7 +101,9 @@ def pattern_of(derivative: Any, second: bool, warn: bool = True, locate: Callabl
         half = Sparsity.from_rows(*first_pattern(tape, warn, locate, "Hessian"), (n, n))
         return half.united(half.transposed())
     # Where few rows have edges at once that tells less often what comes again: 0.2 instead of 7 s for bundle adjustment.
-    pushed = None if isinstance(tape, LinearTape) else FrontPass(tape, True, limit=MOST_STEPS).pattern()
+    pushed = None
+    if not isinstance(tape, LinearTape):
+        pushed = look_up("linear.front_passes:FrontPass")(tape, True, limit=MOST_STEPS).pattern()
     rows, columns = second_pattern(tape, warn, locate) if pushed is None else pushed
     return Sparsity.from_pairs(np.concatenate([rows, columns]), np.concatenate([columns, rows]), (n, n))
 

@@ -16,12 +16,12 @@ from tapegrad.arrays.addresses import address_of
 from tapegrad.deferred import look_up
 from tapegrad.engine import linear_layout as lin
 from tapegrad.kernels.library import blake2
-from tapegrad.linear.hosted_rows import HostedRow
 from tapegrad.linear.linear_entries import entry_of
 from tapegrad.linear.linear_tape import LinearTape
 from tapegrad.sparse.index_sets import IndexSets
 
 if TYPE_CHECKING:
+    from tapegrad.linear.hosted_rows import HostedRow
     from tapegrad.nopython.derivatives import Recording  # which imports Numba, where functions are compiled
 
     Structured = LinearTape | Recording
