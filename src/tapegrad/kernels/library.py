@@ -182,7 +182,7 @@ def _load(folder: str) -> SimpleNamespace:
         _whole(folder, record)
         file_states.keep(KNOWN, states)
     try:
-        tables = {name: np.array(record[name].split(), np.int64).reshape(len(_rules()), -1) for name in TABLES}
+        tables = {name: np.fromstring(record[name], np.int64, sep=" ").reshape(len(_rules()), -1) for name in TABLES}
         module = _object(_content(path)) if path.endswith(".o") else _extension(path)
     except (ImportError, KeyError, ValueError) as error:
         raise NotUsableError(f"{path} cannot be loaded: {error}", is_wrong=True) from error

@@ -33,6 +33,7 @@ Locate = Callable[[], str]
 LARGE_BLOCK = 1024  # entries of a dense block from which on it is worth a warning
 MOST_ENTRIES = 1 << 29  # of a Hessian before entries that come again are joined: beyond, it is refused
 MANY = 2048  # rows and inputs from which on a dense derivative is worth a warning
+SHORT = 1 << 15  # bytes that are compared as they are: loading what hashes them takes longer
 NO_PARTIAL = np.float64(-0.0).view(np.int64)  # the bits of a second partial that no rule has
 
 
@@ -62,7 +63,7 @@ def hosts_of(tape: LinearTape) -> dict[int, _Host]:
 
 
 def fingerprint(tape: Structured) -> bytes:
-    """A hash of all that the patterns of a tape depend on."""
+    """All that the patterns of a tape depend on; a hash of it where that is long."""
     if isinstance(tape, LinearTape):
         if tape.fingerprint is None:
             tape.fingerprint = _hashed(tape)
@@ -102,23 +103,25 @@ class Structure:
 
 
 def _hashed(tape: LinearTape) -> bytes:
-    digest = blake2()(digest_size=16)
     entries, programs = tape.entries, tape.programs
     heads = entries[:, :2].copy()
     kinds = heads[:, 0] & 0xFFFFFFFF
     heads[kinds == lin.HOSTED, 1] = 0  # where the row stood
-    digest.update(heads.tobytes())
+    parts = [heads.tobytes()]
     maps = heads[(kinds == lin.MAP) | (kinds == lin.CURVED_MAP), 1]
     words = programs.copy()
     for word in (lin.MAP_KIND, lin.MAP_FACTOR):  # numbers, and where they stand
         words[maps + word] = 0
-    digest.update(words.tobytes())
-    digest.update(repr((tape.inputs, tape.outputs)).encode())
+    parts += [words.tobytes(), repr((len(heads), tape.inputs, tape.outputs)).encode()]
     if tape.second:
-        digest.update((tape.curves[kinds == lin.CURVED_PLAIN].view(np.int64) == NO_PARTIAL).tobytes())
+        parts.append((tape.curves[kinds == lin.CURVED_PLAIN].view(np.int64) == NO_PARTIAL).tobytes())
     for host in hosts_of(tape).values():
-        for part in host.words():
-            digest.update(part)
+        parts.extend(host.words())
+    if sum(map(len, parts)) <= SHORT:
+        return b"".join(parts)
+    digest = blake2()(digest_size=16)
+    for part in parts:
+        digest.update(part)
     return digest.digest()
 
 
@@ -228,7 +231,8 @@ def second_pattern(tape: Structured, warn: bool = False, locate: Locate | None =
         pairs = sets.pairs(entry_of("find_pairs"), tape.address)
         hosted = [p for host in hosts_of(tape).values() for p in _pairs_of(host, sets)]
         pairs = np.concatenate([pairs, *hosted]) if hosted else pairs
-    high, low = pairs.max(axis=1, initial=0), pairs.min(axis=1, initial=2**31 - 1)
+    one, other = pairs[:, 0], pairs[:, 1]
+    high, low = np.maximum(one, other), np.minimum(one, other)  # a reduction of pairs takes twenty times as long
     keys = np.sort((high.astype(np.int64) << 32 | low)[low > 0])
     keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
     crossing = np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1)
@@ -237,7 +241,9 @@ def second_pattern(tape: Structured, warn: bool = False, locate: Locate | None =
     numbers = np.flatnonzero(is_used)
     _not_dense(sets, numbers, "Hessian", False, locate)
     ends, elements = sets.collected(numbers)
-    crossing = (np.cumsum(is_used, dtype=np.int32) - 1)[crossing]
+    number_of = np.empty(sets.count, np.int32)
+    number_of[numbers] = np.arange(len(numbers))
+    crossing = number_of[crossing]
     lengths = np.diff(ends)[crossing]
     most = int((lengths[:, 0] * lengths[:, 1]).sum()) if len(crossing) else 0
     longest = int(lengths.max(initial=0))
