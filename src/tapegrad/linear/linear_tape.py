@@ -211,7 +211,7 @@ class LinearTape:
         entries = self.entries
         is_hosted = entries.view(np.int32)[:, 0] == lin.HOSTED
         # Their values are differentiated in `push`, which those of inference mode cannot be.
-        return not is_hosted.any() or with_recording(self._host, is_hosted.nonzero()[0].tolist(), entries)
+        return not np.count_nonzero(is_hosted) or with_recording(self._host, is_hosted.nonzero()[0].tolist(), entries)
 
     def _host(self, hosted: list[int], entries: Matrix) -> bool:
         for number in hosted:
