@@ -10,6 +10,9 @@ tensor([2., 4., 6.])
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from tapegrad import archived_modules as _archived_modules  # first: it finds the others
+
+# isort: split
 from tapegrad import autograd, tape
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.dtypes import *

@@ -20,6 +20,7 @@ from tapegrad.surface.tensor_methods import PUBLIC
 IMPORTED = [
     "tapegrad",
     "absent_names",
+    "archived_modules",
     "arrays",
     "arrays.addresses",
     "arrays.dtypes",

@@ -164,11 +164,13 @@ def _waiting(size: int) -> Any:
     global _idle_bytes, _own_bytes
     for blocks, own in ((_idle.get(size), size), (_lent.get(size), 0)):
         if blocks:
-            with contextlib.suppress(IndexError):  # where another thread took the last one
+            try:
                 memory = blocks.pop()
-                _idle_bytes -= size
-                _own_bytes -= own
-                return memory
+            except IndexError:  # another thread took the last one
+                continue
+            _idle_bytes -= size
+            _own_bytes -= own
+            return memory
     return None
 
 

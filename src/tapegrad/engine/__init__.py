@@ -76,6 +76,7 @@ LINEAR_SOURCES = (
     "linear_size",
     "single_roles",
     "linearise",
+    "same_structures",
     "weights",
     "single_values",
     "single_loops",
@@ -84,7 +85,7 @@ LINEAR_SOURCES = (
     "index_sets",
     "interactions",
 )
-LANE_SOURCES = ("lanes", "linear_sweeps")
+LANE_SOURCES = ("lanes", "linear_sweeps", "column_sweeps")
 LANES = (1, 8, 32)
 
 # The third file: loops over whole arrays, of operations whose derivative is Python. They know nothing of the tape.

@@ -45,5 +45,8 @@ MAP_SIZE, MAP_RANK, MAP_KIND, MAP_FACTOR, MAP_X, MAP_Z, MAP_BAR, MAP_ROW, MAP_CL
 MAP_DIMENSIONS = 10
 NUMBER_FACTOR, ARRAY_FACTOR = 0, 1
 
+# Elements of a run from which on it is asked whether it is zero, and how many of its numbers are asked at once.
+TESTED_RUN, TESTED_NUMBERS = 16, 64
+
 SPECIAL_ROW = 1  # answer: there is a row that the compiled sweeps cannot take
 FINISHED = -1  # answer of a sweep that is through; else the number of a hosted entry

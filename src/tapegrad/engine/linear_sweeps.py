@@ -1,6 +1,8 @@
 """Sweeps over a linear tape, forwards with tangents and backwards with adjoints: `LANES` of them at once.
 
-Adjoints must be zero before; tangents are written. Products are absolute-zero products, so a masked branch stays masked.
+Adjoints must be zero before; tangents are written. Products are absolute-zero products, so a masked branch stays masked. Long runs
+that are zero add nothing to adjoints: the vectors of a colouring reach a part of the rows each. (No adjoint is -0.0, which adding a
+zero would change; tangents may be, where a product underflows.)
 """
 
 from tapegrad.compilation.jit import entry, inline
@@ -16,6 +18,23 @@ from tapegrad.rules.special import mul0
 def lanes_of(vector, place):
     """The lanes of a place of a vector, and what follows them."""
     return from_element(vector, LANES * place)
+
+
+@inline
+def are_zero(values, count):
+    """Whether all of these numbers are zero; what is not is found in the first few, as a rule."""
+    start = 0
+    while start + TESTED_NUMBERS <= count:
+        some, found = f64(address_of(values, start), TESTED_NUMBERS), 0
+        for e in range(TESTED_NUMBERS):
+            found |= some[e] != 0.0
+        if found != 0:
+            return False
+        start += TESTED_NUMBERS
+    for e in range(start, count):
+        if values[e] != 0.0:
+            return False
+    return True
 
 
 @inline
@@ -96,12 +115,12 @@ def push_map(linear, program, dots):
     out = f64(lanes_of(dots, program.row), count)
     for e in range(count):
         out[e] = 0.0
-    add_map(linear, program, z, z_strides(program), x, x_strides(program))
+    add_map(linear, program, z, z_strides(program), x, x_strides(program), False)
 
 
 @inline
-def add_map(linear, program, target, target_strides, source, source_strides):
-    """``target[strides . i] += factor[i] * source[strides . i]`` over the dimensions of a map."""
+def add_map(linear, program, target, target_strides, source, source_strides, tested):
+    """``target[strides . i] += factor[i] * source[strides . i]`` over the dimensions of a map; `tested` for what is zero."""
     size, rank = program.size, program.rank
     if size == 0:
         return
@@ -112,11 +131,30 @@ def add_map(linear, program, target, target_strides, source, source_strides):
     for outer in range(size // extent):
         here, there = offsets_of_row(dimensions, last, target_strides, source_strides, outer)
         out, values = lanes_of(target, here), lanes_of(source, there)
+        if tested and extent >= TESTED_RUN and at <= 1 and are_zero(values, LANES * extent if at == 1 else LANES):
+            continue
         if program.kind == NUMBER_FACTOR:
             add_constant_run(out, to, values, at, extent, float_of(program.factor))
         else:
             weights = address_of(linear.factors, program.factor + outer * extent)
             add_factor_run(out, to, values, at, extent, weights)
+
+
+@inline
+def push_entry(linear, entry, kind, dots):
+    """The tangent of a row, or what an entry contributes to it."""
+    if kind <= CURVED_PLAIN:
+        a, b, z = entry.x, entry.y, lanes_of(dots, entry.place)
+        x, y = lanes_of(dots, a), lanes_of(dots, b)
+        if b < 0:
+            set_scaled(z, x, entry.p)
+        elif a < 0:
+            set_scaled(z, y, entry.q)
+        else:
+            set_two(z, x, entry.p, y, entry.q)
+    elif kind == MAP:
+        program = linear.program[entry.program]
+        push_map(linear, program, dots)
 
 
 @entry("int64(Linear,Doubles,int64)")
@@ -128,18 +166,7 @@ def push_lanes(linear, dots, start):
         kind = entry.kind
         if kind == HOSTED:
             return number
-        if kind <= CURVED_PLAIN:
-            a, b, z = entry.x, entry.y, lanes_of(dots, entry.place)
-            x, y = lanes_of(dots, a), lanes_of(dots, b)
-            if b < 0:
-                set_scaled(z, x, entry.p)
-            elif a < 0:
-                set_scaled(z, y, entry.q)
-            else:
-                set_two(z, x, entry.p, y, entry.q)
-        elif kind == MAP:
-            program = linear.program[entry.program]
-            push_map(linear, program, dots)
+        push_entry(linear, entry, kind, dots)
     return FINISHED
 
 
@@ -155,7 +182,7 @@ def pull_entry(linear, entry, kind, bars):
     elif kind == MAP:
         program = linear.program[entry.program]
         z, x = lanes_of(bars, program.z), lanes_of(bars, program.x)
-        add_map(linear, program, x, x_strides(program), z, z_strides(program))
+        add_map(linear, program, x, x_strides(program), z, z_strides(program), True)
 
 
 @entry("int64(Linear,Doubles,int64)")
@@ -171,6 +198,27 @@ def pull_lanes(linear, bars, start):
     return FINISHED
 
 
+@inline
+def curve_entry(linear, entry, curve, kind, dots, bars):
+    """The same with the derivative of its partials along tangents."""
+    if kind == CURVED_MAP:
+        program = linear.program[entry.program]
+        z, x = lanes_of(dots, program.z), lanes_of(bars, program.x)
+        add_map(linear, program, x, x_strides(program), z, z_strides(program), True)
+        return
+    pull_entry(linear, entry, kind, bars)
+    if kind == CURVED_PLAIN:
+        a, b = entry.x, entry.y
+        xx, xy, yy = curve.xx, curve.xy, curve.yy
+        if xx != 0.0:
+            add_scaled(lanes_of(bars, a), lanes_of(dots, a), xx)
+        if xy != 0.0:
+            add_scaled(lanes_of(bars, a), lanes_of(dots, b), xy)
+            add_scaled(lanes_of(bars, b), lanes_of(dots, a), xy)
+        if yy != 0.0:
+            add_scaled(lanes_of(bars, b), lanes_of(dots, b), yy)
+
+
 @entry("int64(Linear,Doubles,Doubles,int64)")
 def curve_lanes(linear, dots, bars, start):
     """The reverse sweep with the derivative of every partial along tangents, which `push_lanes` made; answers as `pull_lanes`."""
@@ -180,20 +228,5 @@ def curve_lanes(linear, dots, bars, start):
         kind = entry.kind
         if kind == HOSTED:
             return number
-        if kind == CURVED_MAP:
-            program = linear.program[entry.program]
-            z, x = lanes_of(dots, program.z), lanes_of(bars, program.x)
-            add_map(linear, program, x, x_strides(program), z, z_strides(program))
-            continue
-        pull_entry(linear, entry, kind, bars)
-        if kind == CURVED_PLAIN:
-            a, b = entry.x, entry.y
-            xx, xy, yy = curve.xx, curve.xy, curve.yy
-            if xx != 0.0:
-                add_scaled(lanes_of(bars, a), lanes_of(dots, a), xx)
-            if xy != 0.0:
-                add_scaled(lanes_of(bars, a), lanes_of(dots, b), xy)
-                add_scaled(lanes_of(bars, b), lanes_of(dots, a), xy)
-            if yy != 0.0:
-                add_scaled(lanes_of(bars, b), lanes_of(dots, b), yy)
+        curve_entry(linear, entry, curve, kind, dots, bars)
     return FINISHED

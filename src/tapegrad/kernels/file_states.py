@@ -8,16 +8,15 @@ The list is a note, and never needed: where it is not there, differs or cannot b
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["are_known", "beside", "keep", "states_of"]
+from tapegrad.archived_modules import SETTLED, replace_file
 
-SETTLED = 10_000_000_000  # ns; clocks of file systems tick every 2 s at worst, and those of servers differ
+__all__ = ["are_known", "beside", "keep", "states_of"]
 
 
 def beside(spec: Any, name: str) -> str:
@@ -52,15 +51,5 @@ def are_known(listed: str, files: Iterable[str]) -> bool:
 
 def keep(listed: str, states: str) -> None:
     """List files whose states were taken before they were looked at: what was changed meanwhile will differ."""
-    if not states or not listed or sys.dont_write_bytecode:
-        return
-    own = f"{listed}.{os.getpid()}"
-    with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(listed), exist_ok=True)
-        try:
-            with open(own, "xb") as file:
-                file.write(os.fsencode(states))
-            os.replace(own, listed)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(own)
+    if states and listed and not sys.dont_write_bytecode:
+        replace_file(listed, os.fsencode(states))

@@ -24,7 +24,7 @@ from tapegrad.compilation.jit import Lazy
 from tapegrad.kernels import file_states
 
 __all__ = [
-    "FOLDER", "FORMAT", "MODULE", "RECORD", "WIDE", "WIDER", "digest", "find", "functions_of", "is_current", "record_of_this",
+    "FOLDER", "FORMAT", "MODULE", "RECORD", "WIDE", "WIDER", "Functions", "digest", "find", "is_current", "record_of_this",
     "sources_digest", "why_compiled",
 ]  # fmt: skip
 
@@ -182,14 +182,14 @@ def _load(folder: str) -> SimpleNamespace:
         _whole(folder, record)
         file_states.keep(KNOWN, states)
     try:
-        tables = {name: np.array(record[name].split(), np.int64).reshape(len(_rules()), -1) for name in TABLES}
+        tables = {name: np.fromstring(record[name], np.int64, sep=" ").reshape(len(_rules()), -1) for name in TABLES}
         module = _object(_content(path)) if path.endswith(".o") else _extension(path)
     except (ImportError, KeyError, ValueError) as error:
         raise NotUsableError(f"{path} cannot be loaded: {error}", is_wrong=True) from error
     wider = WIDER.get(record["processor"])
     takes_wider = wider is not None and not set(FEATURES[wider]) - available_features()
     is_wide = takes_wider or record["processor"] in WIDER.values()
-    return SimpleNamespace(module=module, path=path, is_wide=is_wide, **tables, **functions_of(module, takes_wider))
+    return Functions(module, takes_wider, path=path, is_wide=is_wide, **tables)
 
 
 def _rules() -> Any:
@@ -279,9 +279,30 @@ def _object(content: bytes) -> Any:
     return ctypes.PYFUNCTYPE(ctypes.py_object)(code.get_function_address(f"PyInit_{MODULE}"))()
 
 
-def functions_of(module: Any, is_wide: bool) -> dict[str, Lazy]:
-    """Entries by their builtin functions, kernels by their addresses; of those that are there twice, one."""
-    names = enumerate(module.__doc__.split())
-    found = {name: Lazy.of(getattr(module, name, None) or module.address(k)) for k, name in names}
-    wide = {name: found.pop(name) for name in list(found) if name.startswith(WIDE)}
-    return found | {name.removeprefix(WIDE): function for name, function in wide.items()} if is_wide else found
+class Functions(SimpleNamespace):
+    """Entries by their builtin functions, kernels by their addresses; of those that are there twice, one.
+
+    Each is an attribute once it was asked for: there are more than three hundred, and a process needs a few.
+
+    Parameters
+    ----------
+    module : module
+        The library.
+    takes_wide : bool
+        Whether functions for wider registers are taken, where they are there twice.
+    others : object
+        Attributes.
+    """
+
+    def __init__(self, module: Any, takes_wide: bool, **others: Any) -> None:
+        super().__init__(module=module, **others)
+        self._takes_wide = takes_wide
+        self._numbers = dict(zip(names := module.__doc__.split(), range(len(names)), strict=True))
+
+    def __getattr__(self, name: str) -> Lazy:
+        if name.startswith(("_", WIDE)) or name not in self._numbers:
+            raise AttributeError(f"the library has no function {name!r}")
+        wide = f"{WIDE}{name}"
+        own = wide if self._takes_wide and wide in self._numbers else name
+        made: Lazy = Lazy.of(getattr(self.module, own, None) or self.module.address(self._numbers[own]))
+        return self.__dict__.setdefault(name, made)  # another thread may have been first

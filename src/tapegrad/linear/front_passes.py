@@ -10,12 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from tapegrad.engine import edge_layout as at
+from tapegrad.linear.linear_entries import ONE
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["ONE", "FrontPass", "Rows"]
+__all__ = ["FrontPass", "Rows"]
 
 Vector = np.ndarray[Any, Any]
-ONE = np.ones(1)
 UNLIMITED = 2**62
 MOST_PLACES = 1 << 28  # that are written down: 1 GB, or 2 of pairs
 

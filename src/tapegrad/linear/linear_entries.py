@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
 from tapegrad.kernels.entries import KERNEL_WORDS
 from tapegrad.tape.tape import TAPE
 
-__all__ = ["entry_of", "load_needed", "second_words"]
+__all__ = ["ONE", "entry_of", "load_needed", "second_words"]
 
+ONE = np.ones(1)  # the weight of the one result
 NEEDED = ("partial_block", "gather_block", "scalar_partials")  # kernels of the engine that evaluate partials
 
 

@@ -6,7 +6,7 @@ The tape itself is not needed any more once a linear tape is written, so a produ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,14 +15,17 @@ from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.autograd.decoded_rows import object_at, origin
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.sweep_memory import Sweep, borrow
+from tapegrad.deferred import look_up
 from tapegrad.engine import LANES
 from tapegrad.engine import layout as at
 from tapegrad.engine import linear_layout as lin
-from tapegrad.linear.hosted_rows import HostedRow
 from tapegrad.linear.linear_entries import entry_of, load_needed, second_words
 from tapegrad.tape.tape import TAPE, words_of
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, is_leaf, register_leaf
+
+if TYPE_CHECKING:
+    from tapegrad.linear.hosted_rows import HostedRow  # which tapes without rows of Python's need not
 
 __all__ = ["LinearTape", "linear_tape"]
 
@@ -80,7 +83,7 @@ def linear_tape(
     tape = LinearTape(sum(sizes), second, once)
     if not any(t._row for t in outputs):
         tape.outputs = [(-1, _size(t)) for t in outputs]
-        tape.places = tape.inputs
+        tape.places = tape._words[lin.PLACES] = tape.inputs
         return tape
     TAPE.load()
     with TAPE.claim():
@@ -107,6 +110,12 @@ def _room(count: int) -> Matrix:
 
 def _pooled(count: int) -> Matrix:
     return large_empty((count,), FLOAT64)
+
+
+def _laid_out(matrix: Matrix) -> tuple[int, int, int]:
+    """Address of a matrix of numbers, and its strides in elements."""
+    down, across = matrix.strides
+    return address_of(matrix), down // 8, across // 8
 
 
 def _size(t: Tensor) -> int:
@@ -147,6 +156,7 @@ class LinearTape:
         self._row_places = np.empty(0, np.int64)
         self._low = 0
         self._weighed = False
+        self._output_words: Matrix | None = None
         self._adjoints: Matrix | None = None  # of a pass for the gradient, until second partials are weighted with them
 
     def write(self, state: Sweep, slots: Sequence[int], sizes: Sequence[int]) -> bool:
@@ -199,9 +209,9 @@ class LinearTape:
     def _add_hosts(self) -> bool:
         """Keep what the rows need whose derivative is Python; False if one runs itself or lacks what is wanted."""
         entries = self.entries
-        hosted = (entries[:, 0] & 0xFFFFFFFF == lin.HOSTED).nonzero()[0].tolist()
+        is_hosted = entries.view(np.int32)[:, 0] == lin.HOSTED
         # Their values are differentiated in `push`, which those of inference mode cannot be.
-        return not hosted or with_recording(self._host, hosted, entries)
+        return not np.count_nonzero(is_hosted) or with_recording(self._host, is_hosted.nonzero()[0].tolist(), entries)
 
     def _host(self, hosted: list[int], entries: Matrix) -> bool:
         for number in hosted:
@@ -209,7 +219,7 @@ class LinearTape:
             record = saved_record_of(slot)
             if object_at(record.payload).runs_itself:
                 return False
-            made = HostedRow(slot, record, self.place, linear_tape)
+            made = look_up("linear.hosted_rows:HostedRow")(slot, record, self.place, linear_tape)
             if self.second and not made.has_curvature:
                 return False
             self.hosts[number] = made
@@ -253,24 +263,29 @@ class LinearTape:
         """Products of the Jacobian with the columns of a matrix of shape (inputs, k)."""
 
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
-            dots = self._directions(lanes, columns)
-            self._push(lanes, dots, columns.shape[1])
-            self._read_outputs(dots, out)
+            dots = self._fresh(lanes)
+            if self.hosts:
+                look_up("linear.hosted_sweeps:push_between")(self, lanes, dots, columns, out)
+            else:
+                run = entry_of(f"push_columns_{lanes}")
+                run(self.address, address_of(dots), *self._ends(), *_laid_out(columns), *_laid_out(out), columns.shape[1])
 
-        return self._in_blocks(tangents, sum(size for _, size in self.outputs), sweep)
+        return self._in_blocks(tangents, self.inputs, sum(size for _, size in self.outputs), sweep)
 
     def pull(self, cotangents: Matrix) -> Matrix:
         """Products of the transposed Jacobian with the columns of a matrix of shape (results, k)."""
 
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
-            bars = self._zeros(lanes)
-            self._seed(bars, columns)
-            self._pull(lanes, bars, columns.shape[1])
-            out[...] = bars[: self.inputs, : out.shape[1]]
+            bars = self._fresh(lanes)
+            if self.hosts:
+                look_up("linear.hosted_sweeps:pull_between")(self, lanes, bars, columns, out)
+            else:
+                run = entry_of(f"pull_columns_{lanes}")
+                run(self.address, address_of(bars), *self._ends(), *_laid_out(columns), *_laid_out(out), columns.shape[1])
             if self.second and not self._weighed and cotangents.shape == (1, 1) and cotangents[0, 0] == 1.0:
                 self._adjoints = bars
 
-        return self._in_blocks(cotangents, self.inputs, sweep)
+        return self._in_blocks(cotangents, sum(size for _, size in self.outputs), self.inputs, sweep)
 
     def curve(self, tangents: Matrix) -> Matrix:
         """Products of the Hessian with the columns of a matrix of shape (inputs, k)."""
@@ -279,15 +294,14 @@ class LinearTape:
         self.weigh()
 
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
-            dots, bars = self._directions(lanes, columns), self._zeros(lanes)
-            self._push(lanes, dots, columns.shape[1])
-            run, at = entry_of(f"curve_lanes_{lanes}"), self._words[lin.ENTRIES] - 1
-            while (at := run(self.address, address_of(dots), address_of(bars), at)) != lin.FINISHED:
-                self.hosts[at].curve(dots, bars, columns.shape[1])
-                at -= 1
-            out[...] = bars[: self.inputs, : out.shape[1]]
+            dots, bars = self._fresh(lanes), self._fresh(lanes)
+            if self.hosts:
+                look_up("linear.hosted_sweeps:curve_between")(self, lanes, dots, bars, columns, out)
+            else:
+                run, both = entry_of(f"curve_columns_{lanes}"), (address_of(dots), address_of(bars))
+                run(self.address, *both, self.inputs, *_laid_out(columns), *_laid_out(out), columns.shape[1])
 
-        return self._in_blocks(tangents, self.inputs, sweep)
+        return self._in_blocks(tangents, self.inputs, self.inputs, sweep)
 
     def _curve_once(self, tangents: Matrix) -> Matrix:
         """Column by column, of which there is one as a rule."""
@@ -319,53 +333,23 @@ class LinearTape:
             self._weighed = False
             raise
 
-    def _push(self, lanes: int, dots: Matrix, count: int) -> None:
-        """Sweep forwards, with the steps that Python makes in between for so many of the lanes."""
-        run, at = entry_of(f"push_lanes_{lanes}"), 0
-        while (at := run(self.address, address_of(dots), at)) != lin.FINISHED:
-            self.hosts[at].push(dots, count)
-            at += 1
-
-    def _pull(self, lanes: int, bars: Matrix, count: int) -> None:
-        """The same backwards."""
-        run, at = entry_of(f"pull_lanes_{lanes}"), self._words[lin.ENTRIES] - 1
-        while (at := run(self.address, address_of(bars), at)) != lin.FINISHED:
-            self.hosts[at].pull(bars, count)
-            at -= 1
-
     def _fresh(self, lanes: int) -> Matrix:
         return large_empty((self.places, lanes), FLOAT64)
 
-    def _directions(self, lanes: int, columns: Matrix) -> Matrix:
-        dots = self._fresh(lanes)
-        count = columns.shape[1]
-        dots[: self.inputs, :count] = columns
-        if count < lanes:
-            dots[: self.inputs, count:] = 0.0
-        return dots
+    def _ends(self) -> tuple[int, int, int]:
+        """Number of inputs, and where the outputs are and how many, in the form of the compiled sweeps."""
+        if self._output_words is None:
+            self._output_words = np.array(self.outputs, np.int64)
+        return self.inputs, address_of(self._output_words), len(self.outputs)
 
-    def _zeros(self, lanes: int) -> Matrix:
-        zeros = self._fresh(lanes)
-        zeros.view(np.uint8).fill(0)  # by the C library's memset, in half of the time that numbers take
-        return zeros
-
-    def _seed(self, bars: Matrix, columns: Matrix) -> None:
-        done = 0
-        for place, size in self.outputs:
-            if place >= 0:
-                bars[place : place + size, : columns.shape[1]] += columns[done : done + size]
-            done += size
-
-    def _read_outputs(self, dots: Matrix, out: Matrix) -> None:
-        done = 0
-        for place, size in self.outputs:
-            out[done : done + size] = dots[place : place + size, : out.shape[1]] if place >= 0 else 0.0
-            done += size
-
-    def _in_blocks(self, columns: Matrix, rows: int, sweep: Callable[[int, Matrix, Matrix], None]) -> Matrix:
+    def _in_blocks(self, columns: Matrix, needed: int, rows: int, sweep: Callable[[int, Matrix, Matrix], None]) -> Matrix:
         """Sweep over all columns, several lanes at once."""
         assert self._words[lin.WITH_SECOND] != lin.ONE_PRODUCT, "this tape has what one product needs, and no more"
-        count = columns.shape[1]
+        given, count = columns.shape
+        if given != needed:
+            raise ValueError(f"products with vectors of {needed} elements, but these have {given}")
+        if columns.dtype != FLOAT64 or not columns.flags.aligned:
+            columns = np.array(columns, np.float64)
         if count == ONE:
             results = np.empty((rows, ONE))
             sweep(ONE, columns, results)
@@ -379,7 +363,7 @@ class LinearTape:
         while start < count:
             rest = count - start
             lanes = ONE if rest <= single else many if rest > MANY // 2 else SOME
-            stop = min(start + lanes, count)
+            stop = count if lanes == ONE and not self.hosts else min(start + lanes, count)
             sweep(lanes, columns[:, start:stop], results[:, start:stop])
             start = stop
         return results

@@ -9,7 +9,8 @@ import numpy as np
 
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.engine import section_layout as at
-from tapegrad.linear.front_passes import ONE, Rows, Vector
+from tapegrad.linear.front_passes import Rows, Vector
+from tapegrad.linear.linear_entries import ONE
 from tapegrad.linear.section_steps import Steps, hessian_steps, jacobian_steps
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 

@@ -107,7 +107,7 @@ FUNCTIONS = (
 WHOLE = "sum max min mean prod"
 # Methods and attributes of this room's other files.
 OWN = {
-    "methods": "astype copy fill flatten item reshape sort tolist tobytes transpose view resize partition put "
+    "methods": "astype copy fill flatten item sort tolist tobytes transpose view resize partition put "
     "compress conjugate conj:conjugate __pos__:positive __copy__:shallow_copy __deepcopy__:deep_copy __reduce_ex__:reduced "
     "__floordiv__:floor_divided "
     "__rfloordiv__:floor_dividing __float__:to_float __index__:to_index __complex__:to_complex __round__:rounded "
@@ -116,6 +116,7 @@ OWN = {
     "attributes": "__len__:length T base data flags flat imag real shape size strides mT ndim itemsize nbytes device",
     "interchange": "numpy __array__:as_numpys to_device "
     "__array_namespace__:array_namespace __dlpack__:dlpack __dlpack_device__:dlpack_device",
+    "reshaping": "reshape",
     "indexing": "__getitem__:getitem __setitem__:setitem __iter__:iterate",
 }
 IN_PLACE = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor"

@@ -11,7 +11,6 @@ from tapegrad.deferred import look_up  # shapes are asked for more often than th
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.classes import class_of
 from tapegrad.numpy_arrays.numbers import like
-from tapegrad.surface.attributes import base as base_of
 from tapegrad.tensors.tensor import array_of
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ def shape_assigned(x: Array, shape: Any) -> None:
 
 def base(x: Array) -> Any:
     """The array that this one is a view of."""
-    return as_arrays(base_of(x))
+    return as_arrays(look_up("surface.attributes:base")(x))
 
 
 def data(x: Array) -> Any:

@@ -23,7 +23,6 @@ from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.indexing import getitem as item_of_tensor
 from tapegrad.ops.views import part, view
-from tapegrad.surface.conversions import to as converted
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.number_entries import NumberEntries, entry
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -139,7 +138,7 @@ def setitem(x: Array, key: Any, value: Any) -> None:
     if issubclass(type(value), (np.ndarray, np.generic)):
         value = np.asarray(value, x.dtype)
     elif isinstance(value, Tensor) and value.dtype != x.dtype:
-        value = converted(value, x.dtype)
+        value = look_up("surface.conversions:to")(value, x.dtype)
     if x.ndim == 0 and all(part is None or part is Ellipsis for part in (key if isinstance(key, tuple) else (key,))):
         look_up("ops.in_place:copy_")(
             x, value.reshape(()) if isinstance(value, (np.ndarray, Tensor)) and math.prod(value.shape) == 1 else value

@@ -14,9 +14,8 @@ from tapegrad.numpy_arrays.array import IN_PLACE, Array, as_arrays
 from tapegrad.numpy_arrays.constants import stop_gradient
 from tapegrad.numpy_arrays.numbers import go_on_as, is_seen_by_nobody, like, may_go_on_as
 from tapegrad.numpy_arrays.untracked import PAIRS, is_tracked, of_values, values_of, write_constants
-from tapegrad.numpy_protocol.functions import COUNTERPARTS, copy_in_order
+from tapegrad.numpy_protocol.functions import copy_in_order
 from tapegrad.ops.cloning import clone
-from tapegrad.ops.shaping import reshape as reshape_tensor
 from tapegrad.ops.views import is_written
 from tapegrad.surface.attributes import base as base_of
 from tapegrad.surface.conversions import as_float, as_index
@@ -217,27 +216,6 @@ def flatten(x: Array, order: str = "C") -> Array:
     """A copy with one dimension."""
     flat: Array = as_arrays(clone(x.ravel(order)))
     return flat
-
-
-def _are_plain(lengths: tuple[int, ...], data: Any) -> bool:
-    """Whether these are lengths by which NumPy and PyTorch mean the same: half of the time is saved."""
-    return type(data) is not float and lengths != () and min(lengths) > 0 and math.prod(lengths) == data.size
-
-
-def reshape(x: Array, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
-    """The elements in another shape; a view where that is possible.
-
-    Raises
-    ------
-    ValueError
-        If the number of elements is another.
-    """
-    lengths = shape[0] if len(shape) == 1 else shape
-    if x._row and not copy and is_recording():
-        if order == "C" and type(lengths) is tuple and _are_plain(lengths, x._data):
-            return as_arrays(reshape_tensor(x, lengths))
-        return like(x, as_arrays(COUNTERPARTS["reshape"](x, lengths, order)))
-    return np.reshape(as_arrays(clone(x)) if copy else x, lengths, order=order)  # type: ignore[call-overload]
 
 
 @writes_operands

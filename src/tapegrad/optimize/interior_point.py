@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.ipopt_interface import ipopt_library
 from tapegrad.optimize.limits import check_order, checked_bounds
 from tapegrad.optimize.packing import Packing
 from tapegrad.optimize.recordings import ScipyFunction
-from tapegrad.optimize.scipy_solvers import solvers
 from tapegrad.optimize.sparse_constraints import limits_of, parts_of
 
 __all__ = ["Problem", "minimized"]
@@ -139,7 +139,8 @@ class Problem:
 
     def constraints(self, x: Vector) -> Vector:
         """Values of all constraints."""
-        return np.concatenate([np.zeros(0), *(part.value(x) for part in self.parts)])
+        found = [part.value(x) for part in self.parts]
+        return found[0] if len(found) == 1 else np.concatenate([np.zeros(0), *found])
 
     def jacobianstructure(self) -> tuple[Vector, Vector]:
         """Rows and columns of the Jacobian's entries."""
@@ -198,7 +199,7 @@ def _entries(found: tuple[Any, Vector], pattern: _Pattern) -> Vector:
     now, data = found
     if now.nnz != pattern.size:
         raise _Grown
-    return data if pattern.taken is None else data[pattern.taken]
+    return data if pattern.taken is None else data.take(pattern.taken)
 
 
 class _Guarded:
@@ -275,7 +276,9 @@ def minimized(
         steps.note(function.latest_value, function.gradient(x), function.evaluations)
         if callback is not None:
             try:
-                callback(solvers().OptimizeResult(x=x.copy(), fun=function.latest_value, nit=number))
+                callback(
+                    look_up("optimize.scipy_solvers:solvers")().OptimizeResult(x=x.copy(), fun=function.latest_value, nit=number)
+                )
             except StopIteration:
                 raise _Stopped from None
 

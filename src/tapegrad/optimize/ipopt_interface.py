@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.addresses import address_of
+
 __all__ = ["CyIpoptEvaluationError", "Problem", "ipopt_library"]
 
 Vector = np.ndarray[Any, Any]
@@ -204,20 +206,20 @@ class Problem:
             return 0
 
     def _objective(self, n: int, x: int, new: int, value: int, *_: Any) -> None:
-        _doubles(value, 1)[0] = self._given.objective(_doubles(x, n).copy())
+        _give(value, 1, self._given.objective(_taken(x, n)))
 
     def _constraints(self, n: int, x: int, new: int, m: int, values: int, *_: Any) -> None:
         if m:
-            _doubles(values, m)[:] = self._given.constraints(_doubles(x, n).copy())
+            _give(values, m, self._given.constraints(_taken(x, n)))
 
     def _gradient(self, n: int, x: int, new: int, values: int, *_: Any) -> None:
-        _doubles(values, n)[:] = self._given.gradient(_doubles(x, n).copy())
+        _give(values, n, self._given.gradient(_taken(x, n)))
 
     def _jacobian(self, n: int, x: int, new: int, m: int, count: int, rows: int, columns: int, values: int, *_: Any) -> None:
         if not count:
             return
         if values:
-            _doubles(values, count)[:] = self._given.jacobian(_doubles(x, n).copy())
+            _give(values, count, self._given.jacobian(_taken(x, n)))
         else:
             _ints(rows, count)[:], _ints(columns, count)[:] = self._first_places
 
@@ -228,8 +230,7 @@ class Problem:
         if not count:
             return
         if values:
-            given = _doubles(multipliers, m).copy() if m else np.zeros(0)
-            _doubles(values, count)[:] = self._given.hessian(_doubles(x, n).copy(), given, factor)
+            _give(values, count, self._given.hessian(_taken(x, n), _taken(multipliers, m), factor))
         else:
             _ints(rows, count)[:], _ints(columns, count)[:] = self._second_places
 
@@ -273,9 +274,26 @@ def _places(given: Any) -> tuple[Vector, Vector]:
     return np.asarray(rows, np.int32), np.asarray(columns, np.int32)
 
 
-def _doubles(address: int, count: int) -> Vector:
-    memory: Any = (DOUBLE * count).from_address(address)
-    return np.frombuffer(memory, np.float64)
+def _taken(address: int, count: int) -> Vector:
+    """A copy of numbers of IPOPT's."""
+    made = np.empty(count)
+    if count:
+        ctypes.memmove(address_of(made), address, made.nbytes)  # in half of the time of an array on its memory
+    return made
+
+
+def _give(address: int, count: int, found: Any) -> None:
+    """Numbers for IPOPT.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many as it asked for.
+    """
+    numbers = np.ascontiguousarray(found, np.float64)
+    if numbers.size != count:
+        raise ValueError(f"minimize: IPOPT asked for {count} numbers and got {numbers.size}")
+    ctypes.memmove(address, address_of(numbers), numbers.nbytes)
 
 
 def _ints(address: int, count: int) -> Vector:

@@ -18,7 +18,6 @@ from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.limits import refuse_tracked_limits
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import ScipyFunction
-from tapegrad.optimize.scipy_solvers import solvers
 from tapegrad.tensors.tensor import Tensor, is_recording
 from tapegrad.tensors.untracked_values import at_depth
 
@@ -236,7 +235,7 @@ def _minimized(
     if kind in WITH_HESSIANS:
         known["hess"] = function.hess
     with function, Progress(progress) as steps:
-        found = solvers().minimize(
+        found = look_up("optimize.scipy_solvers:solvers")().minimize(
             function.value,
             packing.start,
             method=method,

@@ -29,7 +29,7 @@ class Recordings(ABC, Generic[T]):
 
     def __init__(self) -> None:
         self._kept: list[tuple[bytes, T]] = []
-        self._shown: set[bytes] = set()
+        self._shown: list[bytes] = []  # two at most, which are compared sooner than hashed
         self.evaluations = 0
 
     def __enter__(self) -> Self:
@@ -45,7 +45,9 @@ class Recordings(ABC, Generic[T]):
 
     def _at(self, x: Any) -> T:
         """What was recorded at a point."""
-        key = np.asarray(x, np.float64).tobytes()  # SciPy writes into its arrays; the bytes are those of this moment
+        return self._found(x, np.asarray(x, np.float64).tobytes())  # SciPy writes into its arrays; these are bytes of this moment
+
+    def _found(self, x: Any, key: bytes) -> T:
         kept = self._kept
         if kept and kept[-1][0] == key:
             kept.reverse()
@@ -59,13 +61,17 @@ class Recordings(ABC, Generic[T]):
         Whoever asks for a value again wants the function to be run: what it reads besides its variable may have changed.
         """
         key = np.asarray(x, np.float64).tobytes()
-        made = self._again(x, key) if key in self._shown else self._at(x)
-        self._shown.add(key)
+        if key in self._shown:
+            made = self._again(x, key)
+        else:
+            made = self._found(x, key)
+        self._shown.append(key)
         return made
 
     def _again(self, x: Any, key: bytes) -> T:
         self._kept = [pair for pair in self._kept[:1] if pair[0] != key]
-        self._shown.intersection_update(pair[0] for pair in self._kept)
+        still = [pair[0] for pair in self._kept]
+        self._shown = [shown for shown in self._shown if shown in still]
         made = self._record(np.asarray(x, np.float64))
         self._kept.insert(0, (key, made))
         self.evaluations += 1

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.optimize.histories import History
 from tapegrad.optimize.post_import_hooks import when_imported
-from tapegrad.optimize.scipy_solvers import solvers
 
 __all__ = ["Result", "with_history"]
 
@@ -32,7 +32,7 @@ class _Fields(dict[str, Any]):
         return list(self)
 
     def __repr__(self) -> str:
-        text: str = solvers().OptimizeResult.__repr__(self)
+        text: str = look_up("optimize.scipy_solvers:solvers")().OptimizeResult.__repr__(self)
         return text
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple  # dataclasses take a millisecond of each pro
 
 import numpy as np
 
+from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.sparse.colouring import acyclic_colours, column_colours, star_colours
 from tapegrad.sparse.sparsity import Sparsity
@@ -82,7 +83,7 @@ class Compression:
             if not products.flags.c_contiguous:
                 if seeds.flags.c_contiguous:  # vectors go in one by one, too
                     self._bands = [(np.asfortranarray(seeds), slice(None), places)]
-                products, places = products.T, self._transposed(places, *products.shape)
+                products, places = products.T, self._transposed(places.dtype, len(products))
             return self._picked(products, places)
         found = np.zeros(self.info.entries)
         for seeds, which, places in self._bands:
@@ -96,13 +97,13 @@ class Compression:
         if places.dtype != np.int32:
             return products.reshape(-1).take(places)
         found: Matrix = large_empty(places.shape, products.dtype)
-        ARRAY_KERNELS.pick_numbers(products.ctypes.data, places.ctypes.data, places.size, found.ctypes.data)
+        ARRAY_KERNELS.pick_numbers(address_of(products), address_of(places), places.size, address_of(found))
         return found
 
-    def _transposed(self, places: Matrix, rows: int, count: int) -> Matrix:
+    def _transposed(self, dtype: Any, rows: int) -> Matrix:
         """Places in products that stand column by column."""
         if self._by_columns is None:
-            self._by_columns = places % count * rows + places // count
+            self._by_columns = self._columns.astype(dtype) * dtype.type(rows) + self._rows.astype(dtype)
         return self._by_columns
 
     def _band(self, start: int) -> tuple[Matrix, Matrix | slice, Matrix]:
@@ -112,8 +113,8 @@ class Compression:
         own = np.flatnonzero((self.colours >= start) & (self.colours < start + count))
         seeds[own, self.colours[own] - start] = 1.0
         if count == self.info.colours:
-            places = self._rows.astype(np.int64) * count + self._columns
-            return seeds, slice(None), places.astype(np.int32) if self._size < 2**31 else places
+            kind: Any = np.int32 if self._size < 2**31 else np.int64
+            return seeds, slice(None), self._rows.astype(kind) * kind(count) + self._columns.astype(kind)
         which = np.flatnonzero((self._columns >= start) & (self._columns < start + count))
         return seeds, which, self._rows[which].astype(np.int64) * count + (self._columns[which] - start)
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad.arrays.memory_pool import large_empty
-from tapegrad.linear.front_passes import ONE, FrontPass, Rows
+from tapegrad.deferred import look_up
+from tapegrad.linear.linear_entries import ONE
 from tapegrad.sparse.compression import Info
 from tapegrad.sparse.sparsity import Sparsity
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 if TYPE_CHECKING:
+    from tapegrad.linear.front_passes import Rows
     from tapegrad.linear.section_passes import SectionPass
 
 __all__ = ["OnePass", "Vector", "fewest_colours", "has_rows"]
@@ -91,7 +93,7 @@ class OnePass:
         sections = sections_of(rows, self._second, self._ends, self._items)
         if sections is not None:
             return sections if sections.steps <= limit else None
-        places = FrontPass(rows, self._second, limit=limit).places(self._ends, self._items)
+        places = look_up("linear.front_passes:FrontPass")(rows, self._second, limit=limit).places(self._ends, self._items)
         return None if places is None else _RowByRow(places, self._second)
 
     def is_known(self, rows: Rows) -> bool:
@@ -108,7 +110,8 @@ class _RowByRow:
 
     def values(self, rows: Rows, count: int, weights: Vector) -> Vector | None:
         """As `SectionPass.values`; None if the front is too narrow."""
-        return FrontPass(rows, self._second, weights).values(self._places, count)
+        found: Vector | None = look_up("linear.front_passes:FrontPass")(rows, self._second, weights).values(self._places, count)
+        return found
 
 
 def _structure(rows: Any, second: bool) -> tuple[Vector, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tapegrad.linear.front_passes import ONE
+from tapegrad.linear.linear_entries import ONE
 from tapegrad.linear.linear_tape import LinearTape
 from tapegrad.sparse.edges import OnePass, Vector, has_rows
 from tapegrad.sparse.sparsity import Sparsity

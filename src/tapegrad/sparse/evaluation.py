@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tapegrad.arrays.memory_pool import pooled_copy
+from tapegrad.deferred import look_up
 from tapegrad.drivers.derivatives import Derivative
-from tapegrad.linear.front_passes import ONE, FrontPass
+from tapegrad.linear.linear_entries import ONE
 from tapegrad.linear.linear_tape import LinearTape
 from tapegrad.sparse.compression import Bidirectional, Compression, Substitution, of_hessian, of_jacobian
 from tapegrad.sparse.edges import OnePass, fewest_colours
 from tapegrad.sparse.element_passes import one_pass_for
-from tapegrad.sparse.patterns import MOST_ENTRIES, fingerprint, first_pattern, second_pattern
+from tapegrad.sparse.patterns import MOST_ENTRIES, Structure, fingerprint, first_pattern, second_pattern
 from tapegrad.sparse.sparsity import Sparsity
 from tapegrad.tensors.grad_mode import with_recording
 
@@ -100,7 +101,9 @@ def pattern_of(derivative: Any, second: bool, warn: bool = True, locate: Callabl
         half = Sparsity.from_rows(*first_pattern(tape, warn, locate, "Hessian"), (n, n))
         return half.united(half.transposed())
     # Where few rows have edges at once that tells less often what comes again: 0.2 instead of 7 s for bundle adjustment.
-    pushed = None if isinstance(tape, LinearTape) else FrontPass(tape, True, limit=MOST_STEPS).pattern()
+    pushed = None
+    if not isinstance(tape, LinearTape):
+        pushed = look_up("linear.front_passes:FrontPass")(tape, True, limit=MOST_STEPS).pattern()
     rows, columns = second_pattern(tape, warn, locate) if pushed is None else pushed
     return Sparsity.from_pairs(np.concatenate([rows, columns]), np.concatenate([columns, rows]), (n, n))
 
@@ -171,6 +174,7 @@ class Evaluation:
     def __init__(self, second: bool, pattern: Any = None, mode: str = "auto", order: str = "auto", check: bool = False) -> None:
         self._second, self._given, self._mode, self._order, self._check = second, pattern, mode, order, check
         self._known: _Known | None = None
+        self._latest: Structure | None = None
 
     @property
     def plan(self) -> Plan:
@@ -289,11 +293,23 @@ class Evaluation:
         if self._given is not None:
             return known or _Known(frozenset(), checked_pattern(self._given, self._shape(derivative), self._second))
         tape = structured(derivative, self._second)
-        structure = b"" if tape is None else fingerprint(tape)
+        structure = b"" if tape is None else self._structure(tape)
         if known is not None and structure in known.structures:
             return known
         found = pattern_of(derivative, self._second, locate=locate)
         return _Known(frozenset([structure]), found) if known is None else known.with_structure(structure, found)
+
+    def _structure(self, tape: Structured) -> bytes:
+        """The fingerprint of a tape, without hashing where the one before was made alike."""
+        if not isinstance(tape, LinearTape) or len(tape.entries) > Structure.LONGEST:
+            return fingerprint(tape)
+        latest = self._latest
+        if latest is not None and tape.fingerprint is None and latest.is_of(tape):
+            tape.fingerprint = latest.fingerprint
+        found = fingerprint(tape)
+        if latest is None or latest.fingerprint != found:
+            self._latest = Structure(tape)
+        return found
 
     def _compressed(self, pattern: Sparsity, derivative: Any) -> Plan:
         """The quickest way to the entries, or the one that was asked for."""

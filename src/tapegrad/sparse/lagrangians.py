@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.leaves import is_compiled
-from tapegrad.linear.front_passes import ONE
+from tapegrad.linear.linear_entries import ONE
 from tapegrad.sparse.compression import Info
 from tapegrad.sparse.dense_rows import described_row
 from tapegrad.sparse.derivatives import SparseDerivative, hessian

@@ -12,26 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad.arrays.addresses import address_of
 from tapegrad.deferred import look_up
 from tapegrad.engine import linear_layout as lin
 from tapegrad.kernels.library import blake2
-from tapegrad.linear.hosted_rows import HostedRow
 from tapegrad.linear.linear_entries import entry_of
 from tapegrad.linear.linear_tape import LinearTape
 from tapegrad.sparse.index_sets import IndexSets
 
 if TYPE_CHECKING:
+    from tapegrad.linear.hosted_rows import HostedRow
     from tapegrad.nopython.derivatives import Recording  # which imports Numba, where functions are compiled
 
     Structured = LinearTape | Recording
 
-__all__ = ["MOST_ENTRIES", "fingerprint", "first_pattern", "hosts_of", "second_pattern", "sets_of"]
+__all__ = ["MOST_ENTRIES", "Structure", "fingerprint", "first_pattern", "hosts_of", "second_pattern", "sets_of"]
 
 Vector = np.ndarray[Any, Any]
 Locate = Callable[[], str]
 LARGE_BLOCK = 1024  # entries of a dense block from which on it is worth a warning
 MOST_ENTRIES = 1 << 29  # of a Hessian before entries that come again are joined: beyond, it is refused
 MANY = 2048  # rows and inputs from which on a dense derivative is worth a warning
+SHORT = 1 << 15  # bytes that are compared as they are: loading what hashes them takes longer
 NO_PARTIAL = np.float64(-0.0).view(np.int64)  # the bits of a second partial that no rule has
 
 
@@ -61,7 +63,7 @@ def hosts_of(tape: LinearTape) -> dict[int, _Host]:
 
 
 def fingerprint(tape: Structured) -> bytes:
-    """A hash of all that the patterns of a tape depend on."""
+    """All that the patterns of a tape depend on; a hash of it where that is long."""
     if isinstance(tape, LinearTape):
         if tape.fingerprint is None:
             tape.fingerprint = _hashed(tape)
@@ -72,24 +74,54 @@ def fingerprint(tape: Structured) -> bytes:
     return digest.digest() + repr((tape.inputs, tape.results)).encode()
 
 
+class Structure:
+    """The words of a linear tape that its fingerprint is made of, to know the next tape by that is made alike.
+
+    That is asked of each point of an optimisation, where hashing takes longer than a sweep.
+
+    Parameters
+    ----------
+    tape : LinearTape
+        That has a fingerprint, and is no longer than `LONGEST`.
+    """
+
+    LONGEST = 1 << 14  # entries: what is kept of one is small beside what else is known of its structure
+
+    def __init__(self, tape: LinearTape) -> None:
+        self.fingerprint = tape.fingerprint
+        self._is_second, self._outputs, self._inputs = tape.second, tape.outputs, tape.inputs
+        self._words = tape.entries, tape.programs  # which nothing writes into any more
+
+    def is_of(self, tape: LinearTape) -> bool:
+        """Whether a tape has this structure; False where its words alone do not tell."""
+        if self._is_second != tape.second or self._inputs != tape.inputs or self._outputs != tape.outputs or tape.hosts:
+            return False
+        entries, programs = self._words
+        same = entry_of("has_structure")
+        known = address_of(entries), len(entries), address_of(programs), len(programs)
+        return bool(same(tape.address, *known, address_of(tape.entries)))
+
+
 def _hashed(tape: LinearTape) -> bytes:
-    digest = blake2()(digest_size=16)
     entries, programs = tape.entries, tape.programs
     heads = entries[:, :2].copy()
     kinds = heads[:, 0] & 0xFFFFFFFF
     heads[kinds == lin.HOSTED, 1] = 0  # where the row stood
-    digest.update(heads.tobytes())
+    parts = [heads.tobytes()]
     maps = heads[(kinds == lin.MAP) | (kinds == lin.CURVED_MAP), 1]
     words = programs.copy()
     for word in (lin.MAP_KIND, lin.MAP_FACTOR):  # numbers, and where they stand
         words[maps + word] = 0
-    digest.update(words.tobytes())
-    digest.update(repr((tape.inputs, tape.outputs)).encode())
+    parts += [words.tobytes(), repr((len(heads), tape.inputs, tape.outputs)).encode()]
     if tape.second:
-        digest.update((tape.curves[kinds == lin.CURVED_PLAIN].view(np.int64) == NO_PARTIAL).tobytes())
+        parts.append((tape.curves[kinds == lin.CURVED_PLAIN].view(np.int64) == NO_PARTIAL).tobytes())
     for host in hosts_of(tape).values():
-        for part in host.words():
-            digest.update(part)
+        parts.extend(host.words())
+    if sum(map(len, parts)) <= SHORT:
+        return b"".join(parts)
+    digest = blake2()(digest_size=16)
+    for part in parts:
+        digest.update(part)
     return digest.digest()
 
 
@@ -199,7 +231,8 @@ def second_pattern(tape: Structured, warn: bool = False, locate: Locate | None =
         pairs = sets.pairs(entry_of("find_pairs"), tape.address)
         hosted = [p for host in hosts_of(tape).values() for p in _pairs_of(host, sets)]
         pairs = np.concatenate([pairs, *hosted]) if hosted else pairs
-    high, low = pairs.max(axis=1, initial=0), pairs.min(axis=1, initial=2**31 - 1)
+    one, other = pairs[:, 0], pairs[:, 1]
+    high, low = np.maximum(one, other), np.minimum(one, other)  # a reduction of pairs takes twenty times as long
     keys = np.sort((high.astype(np.int64) << 32 | low)[low > 0])
     keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
     crossing = np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1)
@@ -208,7 +241,9 @@ def second_pattern(tape: Structured, warn: bool = False, locate: Locate | None =
     numbers = np.flatnonzero(is_used)
     _not_dense(sets, numbers, "Hessian", False, locate)
     ends, elements = sets.collected(numbers)
-    crossing = (np.cumsum(is_used, dtype=np.int32) - 1)[crossing]
+    number_of = np.empty(sets.count, np.int32)
+    number_of[numbers] = np.arange(len(numbers))
+    crossing = number_of[crossing]
     lengths = np.diff(ends)[crossing]
     most = int((lengths[:, 0] * lengths[:, 1]).sum()) if len(crossing) else 0
     longest = int(lengths.max(initial=0))
