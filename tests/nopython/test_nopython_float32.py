@@ -121,7 +121,7 @@ def test_value_has_the_bits_and_derivative_is_that_in_float64(function: Any, poi
         step = np.zeros(x.shape)
         step[place] = 1e-6
         expected[place] = (g(x + step) - g(x - step)) / 2e-6
-    np.testing.assert_allclose(gradient, expected, rtol=3e-6, atol=3e-6 * np.abs(expected).max())
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
 @numba.njit

@@ -142,8 +142,7 @@ def test_products_of_a_column_and_a_row_are_those_of_the_blas(turned: bool) -> N
         found, expected = product_of_column_and_row(a, b), np.dot(a, b)
     assert found is not None
     np.testing.assert_array_equal(found, expected)
-    numbers = ~np.isnan(expected)
-    np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
+    assert not np.signbit(found[found == 0.0]).any()  # as those of the BLAS, but at the edges of matrices on some processors
 
 
 @pytest.mark.parametrize("number", [1.0, -1.5, 0.0, -0.0, np.inf, np.nan])
