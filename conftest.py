@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+import one_blas_thread  # noqa: F401 - before NumPy
+
+# isort: split
 import numpy as np
 import pytest
 

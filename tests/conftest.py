@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import one_blas_thread  # noqa: F401 - before NumPy
 import pytest
 from fresh_processes import PACKAGE, environment
 from hypothesis import HealthCheck, settings

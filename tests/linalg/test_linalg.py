@@ -286,6 +286,13 @@ def test_residuals_of_least_squares_are_tracked(driver: str) -> None:
     np.testing.assert_allclose(numbers(b_bar), -2.0 * away, atol=1e-13)
 
 
+@each("driver", ["gels", "gelsd"])
+def test_residuals_of_least_squares_are_differentiated_twice_by_one_operand_alone(driver: str) -> None:
+    a, b = array(2, 5, 3), array(2, 5, 2)
+    check_gradients(lambda x: L.lstsq(x, tg.tensor(b), driver=driver).residuals, a, tolerance=1e-5)
+    check_gradients(lambda x: L.lstsq(tg.tensor(a), x, driver=driver).residuals, b, tolerance=1e-5)
+
+
 def test_triangular_solution_does_not_read_the_other_triangle() -> None:
     a = np.array([[2.0, NAN], [1.0, 4.0]])
     x, b = leaf(a), np.array([[2.0], [9.0]])

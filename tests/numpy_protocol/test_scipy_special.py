@@ -79,6 +79,16 @@ def test_the_slope_of_a_bessel_function_near_zero_is_one_half(name: str) -> None
     np.testing.assert_allclose(tg.grad(lambda x: ufunc_of(name)(x).sum())(x), np.full(x.shape, 0.5), rtol=1e-15)
 
 
+@pytest.mark.parametrize("name", ["i1", "i1e"])
+@pytest.mark.parametrize("odd", [0.0, np.inf, -np.inf, np.nan, 1e5])
+def test_the_slope_of_a_bessel_function_does_not_depend_on_its_neighbours(name: str, odd: float) -> None:
+    slopes = tg.grad(lambda x: ufunc_of(name)(x).sum())
+    x = np.array([0.25, -3.0, odd, 7.0])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(slopes(x), slopes(np.append(x, 0.0))[:-1])
+    assert slopes(x[:0]).shape == (0,)
+
+
 def test_operands_broadcast_and_single_precision_stays() -> None:
     gradient = tg.grad(lambda a: scipy.special.betaln(a[:, None], X).sum())(A)
     np.testing.assert_allclose(gradient, slope(lambda a: scipy.special.betaln(a[:, None], X).sum(1), A), rtol=1e-8)
