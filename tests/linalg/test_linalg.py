@@ -738,7 +738,7 @@ def test_factors_by_a_library_with_integers_of_32_bits(monkeypatch: pytest.Monke
     monkeypatch.setattr(kept_factors, "address_of", lambda name: pointer(capsules[name], name_of(capsules[name])))
     monkeypatch.setattr(kept_factors, "integers", kept_factors.integers.__wrapped__)  # which remembers those of NumPy's
     functions = np.array([kept_factors.address_of("dgetrs"), 0, 0, 0], np.int64)
-    monkeypatch.setattr(kept_factors, "functions", lambda: functions)
+    monkeypatch.setattr(kept_factors, "addresses", lambda: functions)
     a, b = array(2, 45, 45) + 9.0 * np.eye(45), array(2, 45, 3)
     found = kept_factors.factored_solution(a, b, False, True)
     assert found is not None

@@ -20,9 +20,9 @@ def matrix(*shape: int) -> np.ndarray:
 
 @pytest.fixture(params=[True, False], ids=["in blocks", "at once"])
 def in_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    only_factors = kept_factors.functions() * np.array([1, 0, 0, 0])
+    only_factors = kept_factors.addresses() * np.array([1, 0, 0, 0])
     if not request.param:
-        monkeypatch.setattr(kept_factors, "functions", lambda: only_factors)
+        monkeypatch.setattr(kept_factors, "addresses", lambda: only_factors)
     return bool(request.param)
 
 

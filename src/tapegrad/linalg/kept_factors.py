@@ -14,10 +14,10 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = [
     "Factors",
+    "addresses",
     "determinants",
     "exchanges",
     "factored_solution",
-    "functions",
     "integers",
     "inverses",
     "solved_again",
@@ -61,14 +61,14 @@ def solved_again(factors: Factors, b: Array, vector: bool, left: bool, transpose
     sides = _sides(b, vector)
     found, x, columns = _room(b, sides, left)
     words = np.empty(4, np.int64)
-    given = id(functions()), id(x), id(columns), id(lu), id(pivots), id(sides), id(words)
+    given = id(addresses()), id(x), id(columns), id(lu), id(pivots), id(sides), id(words)
     ARRAY_KERNELS.solve_again(*given, int(transposed), int(not left))
     return found
 
 
 @functools.cache
-def functions() -> Array:
-    """Addresses of LAPACK's function that solves by factors, and of those by which large systems are solved in blocks."""
+def addresses() -> Array:
+    """Of LAPACK's function that solves by factors, and of those by which large systems are solved in blocks."""
     return np.array([address_of(name) for name in ("dgetrs", "dtrsm", "dgemm", "dlaswp")], np.int64)
 
 

@@ -315,6 +315,7 @@ def _residuals_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if not array_of(g).size:
         return None, None, None  # they were not computed
     # The sums are least at the solution, so they do not change with it in first order.
+    # Where the derivative is differentiated itself, they are what changes: the kept ones are numbers.
     differences = on.matmul(A, x) - B if (A._row or B._row) and is_recording() else ctx.extra[0]
     away = 2.0 * on.unsqueeze(g, -2) * differences
     return on.matmul(away, on.mT(x)) if ctx.needs[0] else None, -away if ctx.needs[1] else None, None
