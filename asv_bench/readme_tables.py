@@ -33,7 +33,7 @@ def command(table: str, rounds: int, only: str) -> list[str]:
 
 
 README, SPEED = ROOT / "README.md", ROOT / "docs" / "speed.md"
-TABLES = {"workloads": SPEED, "problems": README, "operations": SPEED, "scripts": README}  # and the document of each
+TABLES = {"workloads": [SPEED], "problems": [README], "operations": [README, SPEED], "scripts": [README]}  # and their documents
 
 
 def measured(table: str, rounds: int, only: str) -> list[str]:
@@ -78,9 +78,9 @@ def main() -> None:
         rows, told = measured(table, options.rounds, options.only), f"Measured on {conditions()}."
         print(told)
         if not options.only:
-            document = options.file or TABLES[table]
-            document.write_text(written(document.read_text(encoding="utf-8"), table, rows, told), encoding="utf-8")
-            print(f"{document} has the table of {table}")
+            for document in [options.file] if options.file else TABLES[table]:
+                document.write_text(written(document.read_text(encoding="utf-8"), table, rows, told), encoding="utf-8")
+                print(f"{document} has the table of {table}")
 
 
 if __name__ == "__main__":
