@@ -17,6 +17,7 @@ from tapegrad.errors import CompileError
 F, D = np.float32, np.float64  # F is float64 in the functions that these are compared with
 X = np.array([1.3, 0.7, 1.1, 0.9, 1.6])
 M = np.arange(9.0).reshape(3, 3) % 5 + np.eye(3)
+REGULAR = M + np.diag([2.0, 4.0, 7.0])  # eigenvalues apart and positive: BLAS's kernels round float32 in ways of their own
 TWICE = {F: numba.njit("float32(float32)")(lambda a: a * a), D: numba.njit(lambda a: a * a)}
 twice = TWICE[F]
 
@@ -98,8 +99,8 @@ CASES = [
     (arguments, X.astype(F), {}),
     (arguments, np.repeat(X, 2).astype(F)[::2], {}),
     (matrices, M.astype(F), {}),
-    (decompositions, M.astype(F), {}),
-    (decompositions, np.asfortranarray(M, F), {}),
+    (decompositions, REGULAR.astype(F), {}),
+    (decompositions, np.asfortranarray(REGULAR, F), {}),
 ]
 
 
@@ -121,7 +122,7 @@ def test_value_has_the_bits_and_derivative_is_that_in_float64(function: Any, poi
         step = np.zeros(x.shape)
         step[place] = 1e-6
         expected[place] = (g(x + step) - g(x - step)) / 2e-6
-    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(gradient, expected, rtol=3e-6, atol=3e-6 * np.abs(expected).max())
 
 
 @numba.njit
