@@ -15,7 +15,6 @@ import tapegrad as tg
 from tapegrad.optimize import ipopt_interface
 from tapegrad.optimize.interior_point import Problem
 from tapegrad.optimize.packing import Packing
-from tapegrad.optimize.recordings import ScipyFunction
 
 optimize: Any = tg.optimize
 
@@ -68,7 +67,7 @@ FUNCTIONS: dict[str, Any] = {
 def test_entries_are_those_of_dense_derivatives(f: Any, name: str) -> None:
     start, x = np.ones(5), np.array([0.3, -1.2, 0.7, 2.0, -0.4])
     packing = Packing(start, "minimize")
-    problem = Problem(ScipyFunction(f, packing, keeps=True), packing, CONSTRAINTS[name])
+    problem = Problem(f, packing, CONSTRAINTS[name])
     g = FUNCTIONS[name]
     m = len(problem.lower)
     multipliers = np.linspace(-1.0, 2.0, m)
@@ -85,7 +84,7 @@ def test_entries_are_those_of_dense_derivatives(f: Any, name: str) -> None:
 
 def test_limits_are_those_of_the_constraints() -> None:
     packing = Packing(np.ones(5), "minimize")
-    problem = Problem(ScipyFunction(rosenbrock, packing, keeps=True), packing, [CONSTRAINTS["ours"], CONSTRAINTS["SciPy's linear"]])
+    problem = Problem(rosenbrock, packing, [CONSTRAINTS["ours"], CONSTRAINTS["SciPy's linear"]])
     np.testing.assert_array_equal(problem.lower, [-1.0, -1.0, -1.0, -1.0, 0.0, 0.0])
     np.testing.assert_array_equal(problem.upper, [1.0, 2.0, 3.0, 4.0, 1.0, 2e19])
 
@@ -93,14 +92,14 @@ def test_limits_are_those_of_the_constraints() -> None:
 def test_limits_of_another_number_are_refused() -> None:
     packing = Packing(np.ones(5), "minimize")
     with pytest.raises(ValueError, match="a constraint gives 4 numbers, but has 3 limits"):
-        Problem(ScipyFunction(rosenbrock, packing, keeps=True), packing, optimize.between(products, np.zeros(3), 1.0))
+        Problem(rosenbrock, packing, optimize.between(products, np.zeros(3), 1.0))
 
 
 def test_derivatives_by_differences_are_refused() -> None:
     packing = Packing(np.ones(5), "minimize")
     given = {"type": "eq", "fun": products, "jac": "2-point"}
     with pytest.raises(NotImplementedError, match="leave jac out of the dict"):
-        Problem(ScipyFunction(rosenbrock, packing, keeps=True), packing, given)
+        Problem(rosenbrock, packing, given)
 
 
 @pytest.fixture(params=["stand-in", *["IPOPT", "cyipopt"] * (importlib.util.find_spec("cyipopt") is not None)])

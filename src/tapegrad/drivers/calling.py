@@ -46,6 +46,7 @@ def call(
     second: bool = False,
     cut: bool = False,
     along: Any = None,
+    beside: Call | None = None,
 ) -> Call:
     """Call a function on leaves in place of the arguments that `argnums` names.
 
@@ -66,6 +67,9 @@ def call(
         The only direction that second derivatives will be asked for, in the structure of the arguments, if there is only one.
     cut : bool
         Whether what surrounds the call is not being recorded, so that its results are constants there.
+    beside : Call, optional
+        Another function's, which is of the same kind: this one gets the same leaves in the place of its first argument, so that both
+        are one graph.
 
     Raises
     ------
@@ -81,12 +85,16 @@ def call(
             return compiled_call(callee.function, args, kwargs, argnums, has_aux, name, second, along)
         record = recorder_of(record)
     if TAPE.recording_off and not is_recording():
-        return with_recording(call, callee, args, kwargs, argnums, has_aux, name, False, True)
+        return with_recording(call, callee, args, kwargs, argnums, has_aux, name, False, True, None, beside)
     made = Call()
     made.inside = not cut and untracked_values.depth() > 0
     made.many = not isinstance(argnums, (int, np.integer))
     arguments = list(args)
-    if argnums == 0 and not made.many and arguments and type(arguments[0]) in (ndarray, float):
+    if beside is not None:
+        made.leaves, made.kinds, made.structure, made.numbers = beside.leaves, beside.kinds, beside.structure, beside.numbers
+        made.arrays, made.inside = beside.arrays, beside.inside
+        arguments[0] = made.arranged(made.leaves)
+    elif argnums == 0 and not made.many and arguments and type(arguments[0]) in (ndarray, float):
         leaf, kind = tensor_like(arguments[0], name, "argument 0", False)
         made.arrays = made.inside  # what is constant here, the function computes with NumPy's meaning too
         made.leaves, made.kinds, made.structure, made.numbers = [leaf], [kind], None, (0,)

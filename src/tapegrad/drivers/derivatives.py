@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.drivers.containers import Structure, flatten, flatten_like, places_in, restore
 from tapegrad.drivers.leaves import Call, plain
 from tapegrad.tensors.grad_mode import with_recording
@@ -199,7 +200,7 @@ class Derivative:
     leaves, outputs : sequence of Tensor
         In the order in which their elements follow each other in vectors.
     second : bool
-        Whether `curve` will be called: there is one output then, of one element.
+        Whether `curve` will be called: there is one output then, of one element, or it is that of what `weighted` gives.
     once : bool
         Whether for one vector only.
     ends : bool
@@ -236,6 +237,27 @@ class Derivative:
     def linear_tape(self) -> Any:
         """What the compiled sweeps go over; None if they are not used."""
         return self._compiled
+
+    def part(self, first: int, last: int) -> Derivative:
+        """The derivative of these outputs, from the same compiled rows; only where it is `compiled`."""
+        return self._of_tape(look_up("linear.weighted_results:some_results")(self._compiled, first, last), first, last)
+
+    def weighted(self, weights: Vector) -> Derivative:
+        """The derivative of the weighted sum of all outputs, from the same compiled rows; only where it is `compiled`.
+
+        There is one such derivative at a time, and none after its products.
+        """
+        made = self._of_tape(look_up("linear.weighted_results:weighted_results")(self._compiled, weights), 0, 0)
+        made.output_sizes, made.results = [1], 1
+        return made
+
+    def _of_tape(self, tape: Any, first: int, last: int) -> Derivative:
+        made = Derivative.__new__(Derivative)
+        made.__dict__.update(self.__dict__)
+        made._compiled, made._second = tape, tape.second
+        made.outputs, made.output_sizes = self.outputs[first:last], self.output_sizes[first:last]
+        made.results = sum(made.output_sizes)
+        return made
 
     def push(self, tangents: Vector) -> Vector:
         """Products of the Jacobian with the columns of a matrix of shape (inputs, k)."""

@@ -55,7 +55,7 @@ def linear_tape(
     ----------
     leaves, outputs : sequence of Tensor
     second : bool
-        Whether second partials are wanted. There is one output then.
+        Whether second partials are wanted: of one output, or of what `weighted_results` makes of several.
     ends : bool
         Whether leaves may be results of operations, which count as independent of each other and of what they were made of.
     once : bool
@@ -81,6 +81,8 @@ def linear_tape(
             register_leaf(t)
     sizes = [_size(t) for t in leaves]
     tape = LinearTape(sum(sizes), second, once)
+    if second and len(outputs) > 1:
+        tape.spare = len(outputs), sum(map(_size, outputs))
     if not any(t._row for t in outputs):
         tape.outputs = [(-1, _size(t)) for t in outputs]
         tape.places = tape._words[lin.PLACES] = tape.inputs
@@ -139,11 +141,16 @@ class LinearTape:
         While rows are observed, where those stood whose places are `slot_places`.
     outputs : list of (int, int)
         First place and number of elements of each output; place -1 for one that depends on no leaf.
+    is_weighed : bool
+        Whether second partials have adjoints in them.
+    spare : (int, int)
+        How many maps of one dimension, and factors of these, there is memory for besides.
     """
 
     def __init__(self, inputs: int, second: bool, once: bool = False) -> None:
         self.inputs, self.places, self.second, self._once = inputs, inputs, second, once
         self.outputs: list[tuple[int, int]] = []
+        self.spare = 0, 0
         self.header = np.zeros(lin.LINEAR_WORDS, np.int64)
         self.address = address_of(self.header)
         self._words = words_of(self.header)
@@ -155,7 +162,7 @@ class LinearTape:
         self.slot_places: Matrix | None = None
         self._row_places = np.empty(0, np.int64)
         self._low = 0
-        self._weighed = False
+        self.is_weighed = False
         self._output_words: Matrix | None = None
         self._adjoints: Matrix | None = None  # of a pass for the gradient, until second partials are weighted with them
 
@@ -178,11 +185,13 @@ class LinearTape:
         header[lin.PLACE_OF] = address_of(self._row_places) - 8 * self._low
         if self._once and not self._find_roles(state) and self.inputs > LONG:
             return False
+        maps, factors = self.spare
+        entries += maps
         self.memory = [
             np.empty(lin.ENTRY_BYTES * entries // 8 + 1, np.int64),
             np.empty(lin.CURVE_BYTES * entries // 8 + 1 if self.second else 1),
-            np.empty(header[lin.PROGRAM_WORDS] + 1, np.int64),
-            (_room if self._once else _pooled)(header[lin.FACTOR_COUNT] + 1),
+            np.empty(header[lin.PROGRAM_WORDS] + maps * (lin.MAP_DIMENSIONS + 3) + 1, np.int64),
+            (_room if self._once else _pooled)(header[lin.FACTOR_COUNT] + factors + 1),
         ]
         for word, array in zip((lin.ENTRY, lin.CURVES, lin.PROGRAM, lin.FACTORS), self.memory, strict=True):
             header[word] = address_of(array)
@@ -282,7 +291,7 @@ class LinearTape:
             else:
                 run = entry_of(f"pull_columns_{lanes}")
                 run(self.address, address_of(bars), *self._ends(), *_laid_out(columns), *_laid_out(out), columns.shape[1])
-            if self.second and not self._weighed and cotangents.shape == (1, 1) and cotangents[0, 0] == 1.0:
+            if self.second and not self.is_weighed and cotangents.shape == (1, 1) and cotangents[0, 0] == 1.0:
                 self._adjoints = bars
 
         return self._in_blocks(cotangents, sum(size for _, size in self.outputs), self.inputs, sweep)
@@ -315,7 +324,7 @@ class LinearTape:
 
     def weigh(self) -> None:
         """Multiply the adjoints of the one output into second partials, unless that was done."""
-        if self._weighed:
+        if self.is_weighed:
             return
         if self._adjoints is None:
             self.pull(np.ones((1, 1)))
@@ -326,11 +335,11 @@ class LinearTape:
         weigh, address, place = entry_of("weigh"), self.address, address_of(bars)
         # It multiplies in place, so it must not happen twice. No interrupt comes between the next step and the call, and
         # without memory for its arguments the call does not begin.
-        self._weighed = True
+        self.is_weighed = True
         try:
             weigh(address, place)
         except MemoryError:
-            self._weighed = False
+            self.is_weighed = False
             raise
 
     def _fresh(self, lanes: int) -> Matrix:

@@ -13,8 +13,8 @@ from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.ipopt_interface import ipopt_library
 from tapegrad.optimize.limits import check_order, checked_bounds
 from tapegrad.optimize.packing import Packing
-from tapegrad.optimize.recordings import ScipyFunction
-from tapegrad.optimize.sparse_constraints import limits_of, parts_of
+from tapegrad.optimize.recorded_together import NotTogether, Together
+from tapegrad.optimize.sparse_constraints import Linear, limits_of, parts_of
 
 __all__ = ["Problem", "minimized"]
 
@@ -41,36 +41,38 @@ class _Pattern(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, pattern: Any, first_row: int = 0, lower: bool = False) -> _Pattern:
-        """That of compressed rows (a `Sparsity`, a csr_array), or of their lower triangle."""
+    def of(cls, pattern: Any, numbers: Vector | None = None) -> _Pattern:
+        """That of compressed rows (a `Sparsity`, a csr_array) with these numbers; without these of their lower triangle."""
+        if numbers is not None:
+            return cls(np.repeat(numbers, np.diff(pattern.indptr)), pattern.indices, None, pattern.nnz)
         rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
-        taken = np.flatnonzero(rows >= pattern.indices) if lower else None
-        columns = pattern.indices
-        if taken is not None:
-            rows, columns = rows[taken], columns[taken]
-        return cls(rows + first_row, columns, taken, pattern.nnz)
+        taken = np.flatnonzero(rows >= pattern.indices)
+        return cls(rows[taken], pattern.indices[taken], taken, pattern.nnz)
 
 
 class Problem:
     """A minimisation in the form that ``cyipopt.Problem`` calls: values, gradient, and entries of sparse derivatives.
 
-    Entries are those of the patterns at the starting point, block after block: of the objective and of each constraint function.
-    IPOPT adds up entries of one place.
+    Entries are those of the patterns at the starting point, block after block. IPOPT adds up entries of one place.
 
     Parameters
     ----------
-    function : ScipyFunction
-        The objective; it keeps its recordings if `second` is set.
+    f : callable
+        The objective.
     packing : Packing
     constraints : object
         As for `minimize`.
+    args : tuple
+        Further arguments of the objective.
     second : bool
         Whether Hessians are wanted.
     step : callable, optional
-        Called with a point and the number of iterations after each of these.
+        Called with the problem, a point and the number of iterations after each of these.
 
     Attributes
     ----------
+    functions : Together or Apart
+        The objective and the constraints that are recorded.
     is_second_order : bool
         Whether it has Hessians.
     sizes : list of int
@@ -79,9 +81,11 @@ class Problem:
         Limits of constraints.
     latest : ndarray, shape (n,)
         Where the latest gradient was asked for: the point of the iteration.
+    slope : ndarray, shape (n,)
+        That gradient.
     error : BaseException or None
         What a method raised while IPOPT was running.
-    gradients, hessians, iterations : int
+    evaluations, gradients, hessians, iterations : int
         How many of these there were.
 
     Raises
@@ -92,55 +96,98 @@ class Problem:
 
     def __init__(
         self,
-        function: ScipyFunction,
+        f: Callable[..., Any],
         packing: Packing,
         constraints: Any,
+        args: tuple[Any, ...] = (),
         second: bool = True,
-        step: Callable[[Vector, int], Any] | None = None,
+        step: Callable[[Problem, Vector, int], Any] | None = None,
     ) -> None:
-        self.function, self.is_second_order, self._step = function, second, step
-        self.parts = parts_of(constraints, packing, "method='ipopt' takes second derivatives of constraints", second)
+        self.is_second_order, self._step = second, step
+        parts = parts_of(constraints, "method='ipopt' takes second derivatives of constraints")
+        recorded = [k for k, part in enumerate(parts) if not isinstance(part, Linear)]
+        self._given = f, packing, args, [parts[k] for k in recorded], second
         self.error: BaseException | None = None
-        self.gradients = self.hessians = self.iterations = 0
-        self.latest = packing.start.copy()
-        function.value(packing.start)  # which refuses a nan
-        self.sizes = [len(part.value(packing.start)) for part in self.parts]
-        self._ends = np.cumsum([0, *self.sizes])
-        limits = limits_of(self.parts, self.sizes)
+        self.gradients = self.hessians = self.iterations = self._former = 0
+        self.latest, self.slope = packing.start.copy(), np.zeros(packing.size)
+        self.functions, sizes = self._begun(packing.start)
+        self._linear = [(k, part) for k, part in enumerate(parts) if isinstance(part, Linear)]
+        self.sizes = [0] * len(parts)
+        for k, size in [*zip(recorded, sizes, strict=True), *((k, len(part.value(packing.start))) for k, part in self._linear)]:
+            self.sizes[k] = size
+        limits = limits_of(parts, self.sizes)
         check_order(*limits, "minimize: limits of constraint numbers")
         self.lower, self.upper = _within(limits)
+        ends = np.cumsum([0, *self.sizes]).tolist()
+        self._slices = [slice(ends[k], ends[k + 1]) for k in recorded]
+        self._starts = [ends[k] for k, _ in self._linear]
         self._find_patterns(packing.start)
 
+    def _begun(self, x: Vector) -> tuple[Any, list[int]]:
+        """The functions, run at the first point, and how many numbers each constraint function gives."""
+        try:
+            functions: Any = Together(*self._given)
+            return functions, functions.begin(x)
+        except NotTogether:
+            functions = look_up("optimize.recorded_apart:Apart")(*self._given)
+            return functions, functions.begin(x)
+
+    @property
+    def evaluations(self) -> int:
+        """How often the objective was run."""
+        evaluations: int = self._former + self.functions.evaluations
+        return evaluations
+
     def _find_patterns(self, x: Vector) -> None:
-        starts = self._ends[:-1].tolist()
-        self._jacobians = [_Pattern.of(part.jacobian_pattern(x), start) for part, start in zip(self.parts, starts, strict=True)]
+        numbers = np.arange(self._slices[-1].stop) if self._slices else np.arange(0)
+        rows = [numbers[some] for some in self._slices]
+        found = self.functions.jacobian_patterns(x)
+        if len(found) < len(rows):
+            rows = [np.concatenate(rows)]
+        self._jacobians = [_Pattern.of(pattern, own) for pattern, own in zip(found, rows, strict=True)]
+        for (_, part), start in zip(self._linear, self._starts, strict=True):
+            matrix = part.jacobian(x)
+            self._jacobians.append(_Pattern.of(matrix, start + np.arange(matrix.shape[0])))
         self._hessians: list[_Pattern] = []
-        if not self.is_second_order:
-            return
-        self._hessians = [_Pattern.of(self.function.hessian_pattern(x), lower=True)]
-        for part, start, end in zip(self.parts, starts, self._ends[1:].tolist(), strict=True):
-            if part.hessian is not None:
-                self._hessians.append(_Pattern.of(part.hessian_pattern(x, np.ones(end - start)), lower=True))
+        if self.is_second_order:
+            ones = [np.ones(some.stop - some.start) for some in self._slices]
+            self._hessians = [_Pattern.of(pattern) for pattern in self.functions.hessian_patterns(x, ones)]
 
     def find_patterns_again(self) -> None:
-        """Take entries that came up at the latest point."""
+        """Take entries that came up at the latest point, and record functions apart if they have to be."""
+        if isinstance(self.error, NotTogether):
+            self._former += self.functions.evaluations
+            self.functions.__exit__()
+            self.functions = look_up("optimize.recorded_apart:Apart")(*self._given)
+            self.functions.begin(self.latest)
         self.error = None
         self._find_patterns(self.latest)
 
     def objective(self, x: Vector) -> float:
         """Value of the objective."""
-        return self.function.value(x)
+        value: float = self.functions.objective(x)
+        return value
 
     def gradient(self, x: Vector) -> Vector:
         """Gradient of the objective."""
         self.gradients += 1
         self.latest = x.copy()
-        return self.function.gradient(x)
+        self.slope = self.functions.gradient(x)
+        return self.slope
 
     def constraints(self, x: Vector) -> Vector:
         """Values of all constraints."""
-        found = [part.value(x) for part in self.parts]
-        return found[0] if len(found) == 1 else np.concatenate([np.zeros(0), *found])
+        found = self.functions.constraints(x)
+        if not self._linear and len(found) == 1:
+            values: Vector = found[0]
+            return values
+        values = np.empty(len(self.lower))
+        for own, some in zip(self._slices, found, strict=True):
+            values[own] = some
+        for (_, part), start in zip(self._linear, self._starts, strict=True):
+            some = part.value(x)
+            values[start : start + len(some)] = some
+        return values
 
     def jacobianstructure(self) -> tuple[Vector, Vector]:
         """Rows and columns of the Jacobian's entries."""
@@ -148,8 +195,8 @@ class Problem:
 
     def jacobian(self, x: Vector) -> Vector:
         """These entries."""
-        found = [_entries(part.jacobian_entries(x), pattern) for part, pattern in zip(self.parts, self._jacobians, strict=True)]
-        return found[0] if len(found) == 1 else np.concatenate([np.zeros(0), *found])
+        linear = (part.jacobian_entries(x) for _, part in self._linear)
+        return _entries([*self.functions.jacobian_entries(x), *linear], self._jacobians)
 
     def hessianstructure(self) -> tuple[Vector, Vector]:
         """Rows and columns of entries in the lower triangle of the Lagrangian's Hessian."""
@@ -158,12 +205,7 @@ class Problem:
     def hessian(self, x: Vector, multipliers: Vector, factor: float) -> Vector:
         """These entries, of ``factor * f + multipliers @ c``."""
         self.hessians += 1
-        patterns = iter(self._hessians)
-        found = [factor * _entries(self.function.hessian_entries(x), next(patterns))]
-        for part, start, end in zip(self.parts, self._ends[:-1].tolist(), self._ends[1:].tolist(), strict=True):
-            if part.hessian is not None:
-                found.append(_entries(part.hessian_entries(x, multipliers[start:end]), next(patterns)))
-        return np.concatenate(found)
+        return _entries(self.functions.hessian_entries(x, factor, [multipliers[some] for some in self._slices]), self._hessians)
 
     def intermediate(self, *state: Any) -> bool:
         """An iteration is done; whether to go on."""
@@ -173,7 +215,7 @@ class Problem:
         if number:
             self.iterations += 1
             if self._step is not None:
-                self._step(self.latest, self.iterations)
+                self._step(self, self.latest, self.iterations)
         return True
 
 
@@ -188,18 +230,20 @@ def _joined(patterns: Sequence[_Pattern]) -> tuple[Vector, Vector]:
     return np.concatenate([nothing, *(p.rows for p in patterns)]), np.concatenate([nothing, *(p.columns for p in patterns)])
 
 
-def _entries(found: tuple[Any, Vector], pattern: _Pattern) -> Vector:
-    """Values of entries at the places of a pattern.
+def _entries(found: Sequence[tuple[Any, Vector]], patterns: Sequence[_Pattern]) -> Vector:
+    """Values of entries at the places of patterns.
 
     Raises
     ------
     _Grown
         If there are more places now: patterns of functions with branches grow, and never lose an entry.
     """
-    now, data = found
-    if now.nnz != pattern.size:
-        raise _Grown
-    return data if pattern.taken is None else data.take(pattern.taken)
+    values = []
+    for (now, data), pattern in zip(found, patterns, strict=True):
+        if now.nnz != pattern.size:
+            raise _Grown
+        values.append(data if pattern.taken is None else data.take(pattern.taken))
+    return values[0] if len(values) == 1 else np.concatenate([np.zeros(0), *values])
 
 
 class _Guarded:
@@ -227,8 +271,9 @@ def _guarded(problem: Problem, failure: type[Exception], method: Callable[..., A
 
 
 def minimized(
-    function: ScipyFunction,
+    f: Callable[..., Any],
     packing: Packing,
+    args: tuple[Any, ...],
     bounds: Any,
     constraints: Any,
     tol: float | None,
@@ -240,9 +285,9 @@ def minimized(
 
     Parameters
     ----------
-    function : ScipyFunction
+    f : callable
     packing : Packing
-    bounds, constraints, tol, options
+    args, bounds, constraints, tol, options
         As for `minimize`.
     callback : callable, optional
         Called after each iteration with a result that has ``x``, ``fun`` and ``nit``; StopIteration ends the solution.
@@ -272,34 +317,42 @@ def minimized(
     given = _options(tol, options)
     second = given.get("hessian_approximation", "exact") != "limited-memory"
 
-    def step(x: Vector, number: int) -> None:
-        steps.note(function.latest_value, function.gradient(x), function.evaluations)
+    def step(problem: Problem, x: Vector, number: int) -> None:
+        value = problem.functions.latest_value
+        steps.note(value, problem.slope, problem.evaluations)
         if callback is not None:
             try:
-                callback(
-                    look_up("optimize.scipy_solvers:solvers")().OptimizeResult(x=x.copy(), fun=function.latest_value, nit=number)
-                )
+                callback(look_up("optimize.scipy_solvers:solvers")().OptimizeResult(x=x.copy(), fun=value, nit=number))
             except StopIteration:
                 raise _Stopped from None
 
-    problem = Problem(function, packing, constraints, second, step)
-    if not len(steps.history) and function.first is not None:
-        steps.note(*function.first, 1)
-    x, info = _solved(library, problem, packing.start, limits, given)
+    problem = Problem(f, packing, constraints, args, second, step)
+    try:
+        return _found(library, problem, packing.start, limits, given, steps)
+    finally:
+        problem.functions.__exit__()
+
+
+def _found(
+    library: Any, problem: Problem, start: Vector, limits: tuple[Vector, Vector], options: dict[str, Any], steps: Progress
+) -> dict[str, Any]:
+    steps.note(*problem.functions.first, 1)
+    x, info = _solved(library, problem, start, limits, options)
     status, message = int(info["status"]), info["status_msg"]
     if isinstance(problem.error, _Stopped):
         x, status, message = problem.latest, STOPPED, "`callback` raised `StopIteration`."
     elif problem.error is not None:
         raise problem.error
+    value, gradient = problem.functions.at(x)
     return {
         "x": x,
-        "fun": function.value(x),
-        "jac": function.gradient(x),
+        "fun": value,
+        "jac": gradient,
         "success": status in SOLVED,
         "status": status,
         "message": message.decode() if isinstance(message, bytes) else message,
         "nit": problem.iterations,
-        "nfev": function.evaluations,
+        "nfev": problem.evaluations,
         "njev": problem.gradients,
         "nhev": problem.hessians,
         "v": np.split(np.asarray(info["mult_g"]), np.cumsum(problem.sizes)[:-1]) if problem.sizes else [],
@@ -321,7 +374,7 @@ def _solved(
             except TypeError as error:
                 raise ValueError(f"minimize: IPOPT does not take the option {name}={value!r}: {error}") from None
         x, info = solver.solve(x)
-        if not isinstance(problem.error, _Grown):
+        if not isinstance(problem.error, (_Grown, NotTogether)):
             return x, info
         problem.find_patterns_again()
         x, options["max_iter"] = problem.latest, max(most - problem.iterations, 0)

@@ -11,7 +11,7 @@ from tapegrad.optimize.limits import bounds_as_arrays
 from tapegrad.optimize.packing import Packing
 from tapegrad.optimize.recordings import ScipyFunction
 from tapegrad.optimize.scipy_solvers import solvers
-from tapegrad.optimize.sparse_constraints import limits_of, parts_of
+from tapegrad.optimize.sparse_constraints import Linear, Recorded, limits_of, parts_of
 
 __all__ = ["minimized"]
 
@@ -131,8 +131,9 @@ def minimized(
     limits = bounds_as_arrays(bounds, packing.size)
     inside = np.clip(start, *limits)
     objective = _Piece(_Objective(function), "the objective", inside)
-    parts = parts_of(constraints, packing, "method='highs' takes exact derivatives of constraints")
-    pieces = [_Piece(part, f"constraint {k}", inside) for k, part in enumerate(parts)]
+    parts = parts_of(constraints, "method='highs' takes exact derivatives of constraints")
+    recorded = (part if isinstance(part, Linear) else Recorded(part, packing) for part in parts)
+    pieces = [_Piece(part, f"constraint {k}", inside) for k, part in enumerate(recorded)]
     if function.first is not None:
         steps.note(*function.first, 1)
     sizes = [len(piece.value) for piece in pieces]

@@ -211,20 +211,19 @@ def _minimized(
     sparse: bool,
 ) -> Any:
     """What SciPy finds."""
-    is_approximated = (options or {}).get("hessian_approximation") == "limited-memory"
-    second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS or kind in FOR_LINEAR or (kind == "ipopt" and not is_approximated)
+    if kind == "ipopt":
+        with Progress(progress) as steps:
+            after = None if callback is None else functools.partial(_with_state, callback, packing)
+            minimized = look_up("optimize.interior_point:minimized")
+            found = minimized(f, packing, args, bounds, constraints, tol, after, options, steps)
+        return look_up("optimize.results:with_history")(found, steps.history)
+    second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS or kind in FOR_LINEAR
     function = ScipyFunction(f, packing, args, keeps=second, strict=True)
     if kind in FOR_LINEAR:
         if callback is not None:
             raise ValueError("minimize: method='highs' has no callback: SciPy's HiGHS tells of no iteration")
         with function, Progress(progress) as steps:
             found = look_up("optimize.linear_programs:minimized")(function, packing, kind, bounds, constraints, tol, options, steps)
-        return look_up("optimize.results:with_history")(found, steps.history)
-    if kind == "ipopt":
-        with function, Progress(progress) as steps:
-            after = None if callback is None else functools.partial(_with_state, callback, packing)
-            minimized = look_up("optimize.interior_point:minimized")
-            found = minimized(function, packing, bounds, constraints, tol, after, options, steps)
         return look_up("optimize.results:with_history")(found, steps.history)
     # Not jac=True: SciPy compares whole points then, twice for each, to find out what the function knows itself.
     known: dict[str, Any] = {} if kind in WITHOUT_DERIVATIVES else {"jac": function.gradient}

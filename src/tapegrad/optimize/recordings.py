@@ -19,7 +19,7 @@ from tapegrad.optimize.packing import AnyVector, Packing, as_arguments, in_float
 from tapegrad.optimize.program_hessians import ProgramHessians
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["ScipyFunction", "VectorFunction", "scipy_fun"]
+__all__ = ["ScipyFunction", "VectorFunction", "refuse_nan", "scipy_fun"]
 
 T = TypeVar("T")
 
@@ -118,6 +118,12 @@ def _swept(made: Call) -> tuple[float, np.ndarray]:
     return float(output._data), _vector(gradients(made, output))
 
 
+def refuse_nan(value: float) -> None:
+    """Raise ValueError if the first value is none."""
+    if value != value:
+        raise ValueError("minimize: the function is nan at x0, so there is no direction to go. Start from another point.")
+
+
 class ScipyFunction(Recordings[_Point]):
     """A scalar function of a flat vector with its derivatives.
 
@@ -171,9 +177,9 @@ class ScipyFunction(Recordings[_Point]):
         return point
 
     def _checked(self, value: float) -> float:
-        if self._strict and value != value:
-            raise ValueError("minimize: the function is nan at x0, so there is no direction to go. Start from another point.")
-        self._strict = False
+        if self._strict:
+            refuse_nan(value)
+            self._strict = False
         return value
 
     def _retained(self, x: np.ndarray) -> _Point:

@@ -1,4 +1,4 @@
-"""Constraints for solvers that work on sparse derivatives: values, Jacobian and Hessian of one function after the other."""
+"""Constraints for solvers that work on sparse derivatives, each by itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Vector = np.ndarray
 class Recorded:
     """Constraints ``lower <= function(x) <= upper`` of a function that is recorded."""
 
-    def __init__(self, one: Constraint, packing: Packing, second: bool) -> None:
+    def __init__(self, one: Constraint, packing: Packing, second: bool = True) -> None:
         self.function = VectorFunction(one.function, packing, name="constraint", keeps=second, sparse=True)
         self.value, self.jacobian, self.hessian = self.function.value, self.function.jacobian, self.function.hessian
         self.jacobian_entries, self.hessian_entries = self.function.jacobian_entries, self.function.hessian_entries
@@ -42,21 +42,18 @@ class Linear:
         self.lower, self.upper = given.lb, given.ub
 
 
-def parts_of(given: Any, packing: Packing, why: str, second: bool = True) -> list[Any]:
+def parts_of(given: Any, why: str) -> list[Any]:
     """Constraints in any of the forms that `minimize` takes.
 
     Parameters
     ----------
     given : object
-    packing : Packing
     why : str
         What the method does with them that differences are no good for, for the message.
-    second : bool
-        Whether Hessians are wanted.
 
     Returns
     -------
-    list of Recorded or Linear
+    list of Constraint or Linear
 
     Raises
     ------
@@ -64,7 +61,7 @@ def parts_of(given: Any, packing: Packing, why: str, second: bool = True) -> lis
         If one has derivatives by differences.
     """
     if not isinstance(given, (Constraint, dict)) and isinstance(given, Sequence):
-        return [part for one in given for part in parts_of(one, packing, why, second)]
+        return [part for one in given for part in parts_of(one, why)]
     if hasattr(given, "A") and not hasattr(given, "fun"):
         return [Linear(given)]
     found = recordable(given)
@@ -73,7 +70,7 @@ def parts_of(given: Any, packing: Packing, why: str, second: bool = True) -> lis
             f"minimize: {why}, which differences do not give: leave jac out of the {type(given).__name__}, or give "
             "tg.optimize.equality, inequality or between"
         )
-    return [Recorded(one, packing, second) for one, _ in found]
+    return [one for one, _ in found]
 
 
 def limits_of(parts: Sequence[Any], sizes: Sequence[int]) -> tuple[Vector, Vector]:
@@ -81,7 +78,7 @@ def limits_of(parts: Sequence[Any], sizes: Sequence[int]) -> tuple[Vector, Vecto
 
     Parameters
     ----------
-    parts : sequence of Recorded or Linear
+    parts : sequence of Constraint, Recorded or Linear
     sizes : sequence of int
         How many numbers each gives.
 
