@@ -49,10 +49,18 @@ class MadeOnDemand(dict[Any, Any]):
         return self.setdefault(key, self._make(key))  # another thread may have been first
 
 
-class Deferred:
+# Of each `Deferred`, by its number: the class, the name, what makes it, and of what.
+_owners: list[type] = []
+_names: list[str] = []
+_makers: list[Callable[[Any], Any]] = []
+_sources: list[Any] = []
+
+
+class Deferred(int):
     """An attribute of a class that is made when it is first asked for, of the class or an instance, and then takes its own place.
 
-    There is one of these for each of a thousand attributes, in every process: they hold no objects of their own.
+    There is one of these for each of a thousand attributes, in every process. They are numbers, which hold no objects, so that no
+    collection of cycles looks at them, and those at the end of a process are as soon done as without them.
 
     Parameters
     ----------
@@ -66,15 +74,24 @@ class Deferred:
         What `make` is called with.
     """
 
-    __slots__ = ("make", "name", "of", "owner")
+    __slots__ = ()
 
-    def __init__(self, owner: type, name: str, make: Callable[[Any], Any], of: Any) -> None:
-        self.owner, self.name, self.make, self.of = owner, name, make, of
+    def __new__(cls, owner: type, name: str, make: Callable[[Any], Any], of: Any) -> Deferred:
+        """The next one."""
+        _owners.append(owner)
+        _names.append(name)
+        _makers.append(make)
+        _sources.append(of)
+        return int.__new__(cls, len(_owners) - 1)
+
+    def __repr__(self) -> str:
+        return f"<{_owners[self].__name__}.{_names[self]}, not asked for yet>"
 
     def _settle(self) -> Any:
-        made = self.make(self.of)
-        if vars(self.owner).get(self.name) is self:  # else another thread was first, or the user put something there
-            setattr(self.owner, self.name, made)
+        owner, name = _owners[self], _names[self]
+        made = _makers[self](_sources[self])
+        if vars(owner).get(name) is self:  # else another thread was first, or the user put something there
+            setattr(owner, name, made)
         return made
 
     def __get__(self, t: Any, owner: Any) -> Any:
@@ -82,11 +99,11 @@ class Deferred:
 
     def __set__(self, t: Any, value: Any) -> None:
         self._settle()
-        setattr(t, self.name, value)
+        setattr(t, _names[self], value)
 
     def __delete__(self, t: Any) -> None:
         self._settle()
-        delattr(t, self.name)
+        delattr(t, _names[self])
 
 
 class NamesOnDemand:

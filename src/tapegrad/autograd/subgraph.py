@@ -76,6 +76,8 @@ def _older(start: int, top: int) -> set[int]:
     references = np.concatenate([columns[name][start : top + 1][~wide] for name in ("first", "second")])
     found = set(references[(references >= 0) & (references < start)].tolist())
     there = columns["held"][start : top + 1] != at.VACANT  # of rows that are gone only the places stand there
+    if start == 1:  # before these is the mark's own row, and nothing that they could refer to but leaves
+        there &= opcodes == at.LEAF | at.WIDE
     for slot in (np.flatnonzero(wide & there) + start).tolist():
         if opcode_of(slot)[0] == at.LEAF:
             if not hasattr(object_at(record_of(slot).payload), "of_call"):

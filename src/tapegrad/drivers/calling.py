@@ -68,8 +68,7 @@ def call(
     cut : bool
         Whether what surrounds the call is not being recorded, so that its results are constants there.
     beside : Call, optional
-        Another function's, which is of the same kind: this one gets the same leaves in the place of its first argument, so that both
-        are one graph.
+        Another function's, of the same kind: this one gets its leaves in the place of the first argument, and both are one graph.
 
     Raises
     ------

@@ -133,8 +133,8 @@ class LinearTape:
         Number of elements of all leaves; they have the first places.
     places : int
         Number of all places.
-    structures : dict or None
-        What is known of the structure of hosted rows, for whoever asks for patterns.
+    known : dict
+        What is known of the structure, for whoever asks for patterns; that of all tapes on this memory.
     fingerprint : bytes or None
         That of the structure, once somebody has asked: weighing changes signs of zeros that it is made of.
     slots : ndarray of int or None
@@ -156,7 +156,7 @@ class LinearTape:
         self._words = words_of(self.header)
         self.memory: list[np.ndarray] = []
         self.hosts: dict[int, HostedRow] = {}
-        self.structures: Any = None
+        self.known: dict[str, Any] = {}
         self.fingerprint: bytes | None = None
         self.slots: Matrix | None = None
         self.slot_places: Matrix | None = None

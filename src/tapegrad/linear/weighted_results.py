@@ -34,8 +34,8 @@ def weighted_results(tape: LinearTape, weights: np.ndarray[Any, Any]) -> LinearT
     Parameters
     ----------
     tape : LinearTape
-        With second partials, of several outputs. Products with the Hessian multiply weights into these: after them there is no other
-        sum, and another one before them takes the place of this one.
+        With second partials, of several outputs. Products with the Hessian multiply weights into these: after them there is no
+        other sum, and another one before them takes the place of this one.
     weights : ndarray, shape (results,)
     """
     made = _on_its_memory(tape)

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple  # which would compile annotations that are t
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.drivers.containers import flatten
 from tapegrad.drivers.leaves import plain_tree
 from tapegrad.optimize.dependence import constants, recorded
 from tapegrad.optimize.packing import Packing, as_arguments
-from tapegrad.optimize.recordings import VectorFunction
 
 __all__ = [
     "Constraint", "between", "constraint_functions", "equality", "inequality", "listed_constraints", "recordable",
@@ -68,7 +68,7 @@ class Constraint(NamedTuple):
         """The same for a packing, on request without the Hessian, which most methods warn that they do not take."""
         from scipy.optimize import NonlinearConstraint
 
-        vector = VectorFunction(self.function, packing, name="constraint", keeps=second, sparse=sparse)
+        vector = _vector_function(self.function, packing, name="constraint", keeps=second, sparse=sparse)
         known = {"hess": vector.hessian} if second else {}
         return NonlinearConstraint(vector.value, self.lower, self.upper, jac=vector.jacobian, **known)
 
@@ -203,7 +203,7 @@ def _filled(given: dict[str, Any], packing: Packing) -> dict[str, Any]:
     """A constraint in SciPy's older form, of a function of the structured variable."""
     jacobian = given.get("jac")
     if jacobian is None:
-        vector = VectorFunction(given["fun"], packing, given.get("args", ()), "constraint")
+        vector = _vector_function(given["fun"], packing, given.get("args", ()), "constraint")
         return {"type": given["type"], "fun": vector.value, "jac": vector.jacobian}
     further = constants(as_arguments(given.get("args", ())))
     if not callable(jacobian):  # SciPy differences a function of the vector
@@ -236,6 +236,11 @@ def _plainly(given: Any) -> Any:
         if callable(getattr(given, name)):
             setattr(made, name, _plain(getattr(given, name)))
     return made
+
+
+def _vector_function(*given: Any, **options: Any) -> Any:
+    """A `VectorFunction`, which IPOPT's problems are none of."""
+    return look_up("optimize.recordings:VectorFunction")(*given, **options)
 
 
 # A constraint of the structured variable that can be recorded, and whether SciPy has its derivatives without a recording: the

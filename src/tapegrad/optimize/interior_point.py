@@ -336,7 +336,8 @@ def minimized(
 def _found(
     library: Any, problem: Problem, start: Vector, limits: tuple[Vector, Vector], options: dict[str, Any], steps: Progress
 ) -> dict[str, Any]:
-    steps.note(*problem.functions.first, 1)
+    value, slope = problem.functions.first
+    steps.note(value, slope, 1)
     x, info = _solved(library, problem, start, limits, options)
     status, message = int(info["status"]), info["status_msg"]
     if isinstance(problem.error, _Stopped):

@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from tapegrad.optimize.dependence import constants, depends_on_tracked, frozen, 
 from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.limits import refuse_tracked_limits
 from tapegrad.optimize.packing import Packing, as_arguments
-from tapegrad.optimize.recordings import ScipyFunction
 from tapegrad.tensors.tensor import Tensor, is_recording
 from tapegrad.tensors.untracked_values import at_depth
+
+if TYPE_CHECKING:
+    from tapegrad.optimize.recordings import ScipyFunction
 
 __all__ = ["minimize"]
 
@@ -218,7 +220,7 @@ def _minimized(
             found = minimized(f, packing, args, bounds, constraints, tol, after, options, steps)
         return look_up("optimize.results:with_history")(found, steps.history)
     second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS or kind in FOR_LINEAR
-    function = ScipyFunction(f, packing, args, keeps=second, strict=True)
+    function: ScipyFunction = look_up("optimize.recordings:ScipyFunction")(f, packing, args, keeps=second, strict=True)
     if kind in FOR_LINEAR:
         if callback is not None:
             raise ValueError("minimize: method='highs' has no callback: SciPy's HiGHS tells of no iteration")

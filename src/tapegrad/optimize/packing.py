@@ -1,4 +1,4 @@
-"""Variables as one flat vector, which is what SciPy works on, and in the structure that functions take."""
+"""Variables as one flat vector, which is what SciPy works on, in the structure that functions take; arguments, and first values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tapegrad.drivers.derivatives import joined
 from tapegrad.numpy_arrays.classes import answering
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["AnyVector", "Packing", "as_arguments", "in_floats"]
+__all__ = ["AnyVector", "Packing", "as_arguments", "in_floats", "refuse_nan"]
 
 
 class Packing:
@@ -123,6 +123,12 @@ def _refused(name: str, what: str) -> TypeError:
 def as_arguments(args: Any) -> tuple[Any, ...]:
     """Further arguments as SciPy understands them: what is no tuple is one of them."""
     return args if isinstance(args, tuple) else (args,)
+
+
+def refuse_nan(value: float) -> None:
+    """Raise ValueError if the first value is nan."""
+    if value != value:
+        raise ValueError("minimize: the function is nan at x0, so there is no direction to go. Start from another point.")
 
 
 def in_floats(value: Any) -> Any:

@@ -17,8 +17,7 @@ from tapegrad.drivers.gradients import scalar_output
 from tapegrad.drivers.leaves import Call, Callee
 from tapegrad.optimize.constraints import Constraint
 from tapegrad.optimize.histories import largest
-from tapegrad.optimize.packing import Packing, in_floats
-from tapegrad.optimize.recordings import refuse_nan
+from tapegrad.optimize.packing import Packing, in_floats, refuse_nan
 from tapegrad.sparse.evaluation import Evaluation
 from tapegrad.tensors.tensor import Tensor, array_of
 from tapegrad.tensors.untracked_values import writes
@@ -66,8 +65,8 @@ class _Point:
 class Together:
     """An objective and constraints of a vector, with the derivatives that solvers with constraints ask for.
 
-    A value is handed out once for each recording: whoever asks for it again wants the function to be run, for what it reads besides its
-    variable may have changed.
+    A value is handed out once for each recording: whoever asks for it again wants the function to be run, for what it reads besides
+    its variable may have changed.
 
     Parameters
     ----------
@@ -89,8 +88,8 @@ class Together:
     Raises
     ------
     NotTogether
-        If some of the functions are compiled, programs, or for tensors and others not; by all methods too, if a function writes into
-        its variable, or a row of what was recorded is one that the compiled sweeps cannot take.
+        If some of the functions are compiled, programs, or for tensors and others not; by all methods too, if a function writes
+        into its variable, or a row of what was recorded is one that the compiled sweeps cannot take.
     """
 
     def __init__(
@@ -181,7 +180,7 @@ class Together:
         return point
 
     def _run(self, point: _Point, k: int) -> None:
-        """Record a function at a point, unless that was done; after those before it, so that the structure is the same each time."""
+        """Record a function at a point, unless that was done; after those before it, for the same structure each time."""
         if point.calls[k] is not None:
             return
         if k:
@@ -227,7 +226,8 @@ class Together:
         if len(derivative.outputs) == 1:
             return derivative
         if point.sum is not None and point.sum.linear_tape.is_weighed:  # with other multipliers
-            point.derivative = point.sum = derivative = None
+            point.derivative = point.sum = None
+            del derivative  # whose memory the next one has
             derivative = self._derivative(point)
         point.sum = derivative.weighted(np.concatenate([[factor], *multipliers]))
         return point.sum

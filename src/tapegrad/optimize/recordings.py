@@ -15,11 +15,11 @@ from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, det
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.leaves import Call, is_compiled
 from tapegrad.optimize.histories import largest
-from tapegrad.optimize.packing import AnyVector, Packing, as_arguments, in_floats
+from tapegrad.optimize.packing import AnyVector, Packing, as_arguments, in_floats, refuse_nan
 from tapegrad.optimize.program_hessians import ProgramHessians
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["ScipyFunction", "VectorFunction", "refuse_nan", "scipy_fun"]
+__all__ = ["ScipyFunction", "VectorFunction", "scipy_fun"]
 
 T = TypeVar("T")
 
@@ -116,12 +116,6 @@ def _value_and_gradient(f: Callable[..., Any], *args: Any) -> tuple[float, np.nd
 def _swept(made: Call) -> tuple[float, np.ndarray]:
     output = scalar_output(made, "minimize")
     return float(output._data), _vector(gradients(made, output))
-
-
-def refuse_nan(value: float) -> None:
-    """Raise ValueError if the first value is none."""
-    if value != value:
-        raise ValueError("minimize: the function is nan at x0, so there is no direction to go. Start from another point.")
 
 
 class ScipyFunction(Recordings[_Point]):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.optimize.constraints import Constraint, recordable
 from tapegrad.optimize.packing import Packing
-from tapegrad.optimize.recordings import VectorFunction
 
 __all__ = ["Linear", "Recorded", "limits_of", "parts_of"]
 
@@ -20,7 +20,8 @@ class Recorded:
     """Constraints ``lower <= function(x) <= upper`` of a function that is recorded."""
 
     def __init__(self, one: Constraint, packing: Packing, second: bool = True) -> None:
-        self.function = VectorFunction(one.function, packing, name="constraint", keeps=second, sparse=True)
+        vector = look_up("optimize.recordings:VectorFunction")
+        self.function = vector(one.function, packing, name="constraint", keeps=second, sparse=True)
         self.value, self.jacobian, self.hessian = self.function.value, self.function.jacobian, self.function.hessian
         self.jacobian_entries, self.hessian_entries = self.function.jacobian_entries, self.function.hessian_entries
         self.jacobian_pattern, self.hessian_pattern = self.function.jacobian_pattern, self.function.hessian_pattern
@@ -35,11 +36,21 @@ class Linear:
     def __init__(self, given: Any) -> None:
         from scipy.sparse import csr_array
 
-        self.function = None
-        matrix = csr_array(np.atleast_2d(given.A) if not hasattr(given.A, "tocsr") else given.A, dtype=np.float64)
-        self.value, self.jacobian = lambda x: matrix @ x, lambda x: matrix
-        self.jacobian_entries, self.jacobian_pattern = lambda x: (matrix, matrix.data), lambda x: matrix
+        self.matrix: Any = csr_array(np.atleast_2d(given.A) if not hasattr(given.A, "tocsr") else given.A, dtype=np.float64)
         self.lower, self.upper = given.lb, given.ub
+
+    def value(self, x: Vector) -> Vector:
+        """Values at a point."""
+        found: Vector = self.matrix @ x
+        return found
+
+    def jacobian(self, x: Vector) -> Any:
+        """The matrix, whatever the point."""
+        return self.matrix
+
+    def jacobian_entries(self, x: Vector) -> tuple[Any, Vector]:
+        """Its pattern, and the values of its entries."""
+        return self.matrix, self.matrix.data
 
 
 def parts_of(given: Any, why: str) -> list[Any]:

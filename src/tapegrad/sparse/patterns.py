@@ -56,9 +56,9 @@ class _Host:
 
 def hosts_of(tape: LinearTape) -> dict[int, _Host]:
     """What is known of the structure of hosted rows, by the numbers of their entries."""
-    found: dict[int, _Host] | None = getattr(tape, "structures", None)
+    found: dict[int, _Host] | None = tape.known.get("hosts")
     if found is None:
-        found = tape.structures = {number: _Host(row) for number, row in tape.hosts.items()}
+        found = tape.known["hosts"] = {number: _Host(row) for number, row in tape.hosts.items()}
     return found
 
 
@@ -141,6 +141,8 @@ def sets_of(tape: Structured, warn: bool = False) -> IndexSets:
         if look_up("sparse.hosted_structure:spread")(host.row, sets, host.edges, host.dense) and warn and block >= LARGE_BLOCK:
             _warn(host)
         start = number + 1
+    if tape.spare[0]:  # the pattern of second derivatives will be asked for, too
+        tape.known["sets"] = sets
     return sets
 
 
@@ -223,7 +225,8 @@ def second_pattern(tape: Structured, warn: bool = False, locate: Locate | None =
     MemoryError
         If there are too many of them: a function of that many numbers whose Hessian is dense.
     """
-    sets = sets_of(tape, warn)
+    known = tape.known.pop("sets", None) if isinstance(tape, LinearTape) else None
+    sets = sets_of(tape, warn) if known is None else known
     if not isinstance(tape, LinearTape):
         triplets = tape.triplets
         pairs = sets.places[triplets[:, 1:]]
