@@ -55,6 +55,7 @@ IMPORTED = [
     "kernels.file_states",
     "kernels.library",
     "kernels.opcodes",
+    "named_tuples",
     "ops",
     "ops.compiled_operators",
     "ops.elementwise",

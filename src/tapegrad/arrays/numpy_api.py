@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import struct
 from typing import Any
 
 import numpy as np
@@ -18,37 +19,18 @@ __all__ = ["NEW_ARRAY", "c_function", "core", "has_known_arrays", "inner_loop"]
 NEW_ARRAY = 93  # place of PyArray_New in NumPy's C API, which its ABI fixes
 
 
-class _UFunc(ctypes.Structure):
-    """The public fields of ``PyUFuncObject``."""
-
-    _fields_ = (
-        ("header", ctypes.c_byte * object.__basicsize__),
-        ("nin", ctypes.c_int),
-        ("nout", ctypes.c_int),
-        ("nargs", ctypes.c_int),
-        ("identity", ctypes.c_int),
-        ("functions", ctypes.POINTER(ctypes.c_void_p)),
-        ("data", ctypes.POINTER(ctypes.c_void_p)),
-        ("ntypes", ctypes.c_int),
-        ("reserved", ctypes.c_int),
-        ("name", ctypes.c_char_p),
-        ("types", ctypes.POINTER(ctypes.c_char)),
-    )
+# Public fields behind the header of an object: classes of `ctypes` for them take a millisecond of each process.
+UFUNC = struct.Struct("4i2P2i2P")  # nin, nout, nargs, identity, functions, data, ntypes, a reserved number, name, types
+ARRAY = struct.Struct("Pi4Pi")  # data, nd, dimensions, strides, base, descr, flags
 
 
-class _Array(ctypes.Structure):
-    """The public fields of ``PyArrayObject_fields``."""
+def _fields(form: struct.Struct, made: Any) -> tuple[Any, ...]:
+    return form.unpack(ctypes.string_at(id(made) + object.__basicsize__, form.size))
 
-    _fields_ = (
-        ("header", ctypes.c_byte * object.__basicsize__),
-        ("data", ctypes.c_void_p),
-        ("nd", ctypes.c_int),
-        ("dimensions", ctypes.POINTER(ctypes.c_ssize_t)),
-        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
-        ("base", ctypes.c_void_p),
-        ("descr", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-    )
+
+def _numbers(address: int, count: int) -> tuple[int, ...]:
+    """Words of the size of addresses."""
+    return struct.unpack(f"{count}n", ctypes.string_at(address, count * struct.calcsize("n")))
 
 
 def core() -> Any:
@@ -60,10 +42,10 @@ def has_known_arrays() -> bool:
     """Whether arrays lie in memory as compiled code reads them; a NumPy to come may lay them out in another way."""
     whole = np.empty((3, 2), np.float32)
     array = whole[:2]
-    fields = _Array.from_address(id(array))
-    known = (fields.data, fields.nd, fields.base) == (array.__array_interface__["data"][0], 2, id(whole))
-    known = known and fields.dimensions[:2] == [2, 2] and fields.strides[:2] == [8, 4]
-    known = known and fields.descr == id(array.dtype) and bool(fields.flags & 1)
+    data, nd, dimensions, strides, base, descr, flags = _fields(ARRAY, array)
+    known: bool = (data, nd, base) == (array.__array_interface__["data"][0], 2, id(whole))
+    known = known and _numbers(dimensions, 2) == (2, 2) and _numbers(strides, 2) == (8, 4)
+    known = known and descr == id(array.dtype) and bool(flags & 1)
     number = ctypes.c_int.from_address(id(array.dtype) + object.__basicsize__ + 12).value
     return known and number == array.dtype.num
 
@@ -86,11 +68,11 @@ def inner_loop(ufunc: Any, dtype: Any = np.float64) -> tuple[int, int]:
         Addresses; the C signature is ``void(char **operands, intptr_t *count, intptr_t *strides, void *data)``. Zeros if the
         ufunc has no such loop.
     """
-    fields = _UFunc.from_address(id(ufunc))
-    if fields.name != ufunc.__name__.encode() or (fields.nin, fields.nout) != (ufunc.nin, ufunc.nout):
+    nin, nout, nargs, _, functions, data, ntypes, _, name, types = _fields(UFUNC, ufunc)
+    if (nin, nout) != (ufunc.nin, ufunc.nout) or ctypes.string_at(name) != ufunc.__name__.encode():
         return 0, 0  # not the layout that is known
-    kinds = bytes([np.dtype(dtype).num]) * fields.nargs
-    for k in range(fields.ntypes):
-        if fields.types[k * fields.nargs : (k + 1) * fields.nargs] == kinds:
-            return int(fields.functions[k] or 0), int(fields.data[k] or 0) if fields.data else 0
+    kinds, known = bytes([np.dtype(dtype).num]) * nargs, ctypes.string_at(types, nargs * ntypes)
+    for k in range(ntypes):
+        if known[k * nargs : (k + 1) * nargs] == kinds:
+            return _numbers(functions, k + 1)[k], _numbers(data, k + 1)[k] if data else 0
     return 0, 0

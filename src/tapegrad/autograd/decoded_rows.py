@@ -3,11 +3,12 @@
 import struct
 from _ctypes import PyObj_FromPtr
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple  # which would compile annotations that are texts: no future import here
+from typing import Any  # which would compile annotations that are texts: no future import here
 
 import numpy as np
 
 from tapegrad.engine import layout as at
+from tapegrad.named_tuples import Named
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 
@@ -33,11 +34,11 @@ _FLOAT64 = np.dtype(np.float64)
 (_ONE,) = _WORD.unpack(_FLOAT.pack(1.0))
 ARGUMENTS, DTYPE, NAME, PAYLOAD, WIDE = at.ARGUMENTS, at.DTYPE, at.NAME, at.PAYLOAD, at.WIDE
 assert (at.LENGTH, at.NAME, at.PAYLOAD, at.DTYPE, at.RESULT, at.SCALE, ARGUMENTS) == (0, 1, 3, 5, 6, 7, 8)
-_new: Any = tuple.__new__  # a named tuple by its own class takes twice as long
+_new: Any = tuple.__new__  # by its own class a named tuple takes twice as long
 _FLOAT_TYPES: dict[int, np.dtype[Any]] = {at.FLOAT64: np.dtype(np.float64), at.FLOAT32: np.dtype(np.float32)}
 
 
-class Argument(NamedTuple):
+class Argument(Named):
     """One argument of a row: the slot it refers to (-1 if untracked), how its value was saved, and the value's word."""
 
     slot: int
@@ -45,7 +46,7 @@ class Argument(NamedTuple):
     saved: int
 
 
-class Record(NamedTuple):
+class Record(Named):
     """The record of a wide row."""
 
     name: str

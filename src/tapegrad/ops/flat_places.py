@@ -7,7 +7,7 @@ not overwritten, so all can be differentiated to any order.
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple  # which would compile annotations that are texts: no future import here
+from typing import Any  # which would compile annotations that are texts: no future import here
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.arrays.sizes import expanded
 from tapegrad.engine.layout import ADDED_AT, ALL_BUT_AT, LAST_TAKEN_AT, PUT_AT, TAKEN_AT, UNMOVED
 from tapegrad.errors import ShapeError
+from tapegrad.named_tuples import Named
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
@@ -32,7 +33,7 @@ contiguous: Any = np.ascontiguousarray
 FEW = 16  # places, each of which is compared with all of them
 
 
-class Places(NamedTuple):
+class Places(Named):
     """Where the elements of a selection stand.
 
     Attributes

@@ -2,12 +2,13 @@
 
 import operator
 import warnings
-from typing import Any, NamedTuple  # which would compile annotations that are texts: no future import here
+from typing import Any  # which would compile annotations that are texts: no future import here
 
 import numpy as np
 
 from tapegrad.arrays.foreign_arrays import masked_elements
 from tapegrad.frames import frames_of_package
+from tapegrad.named_tuples import Named
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of
 from tapegrad.tensors.tracers import left
@@ -21,7 +22,7 @@ _LONG = np.dtype(np.int64)
 _PLAIN = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
-class Key(NamedTuple):
+class Key(Named):
     """An index key in two steps.
 
     Attributes

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-__all__ = ["History", "HistoryEntry", "Progress", "largest", "noted_jacobian"]
+from tapegrad.deferred import look_up
 
+if TYPE_CHECKING:
+    from tapegrad.optimize.history_entries import HistoryEntry
+
+__all__ = ["History", "Progress", "largest", "noted_jacobian"]
+
+FIELDS = "iteration", "objective", "gradient_norm", "evaluations"
 
 FEW = 256  # elements up to which gradients are kept until somebody asks: an iteration costs 4 µs less
-
-
-class HistoryEntry(NamedTuple):
-    """What is known after an iteration."""
-
-    iteration: int
-    objective: float
-    gradient_norm: float
-    evaluations: int
 
 
 class History:
@@ -46,14 +43,17 @@ class History:
 
     def __getitem__(self, number: int) -> HistoryEntry:
         objective, gradient, evaluations = self._found[number]
-        return HistoryEntry(range(len(self))[number], float(objective), largest(gradient), evaluations)
+        made: HistoryEntry = look_up("optimize.history_entries:HistoryEntry")(
+            range(len(self))[number], float(objective), largest(gradient), evaluations
+        )
+        return made
 
     def __iter__(self) -> Iterator[HistoryEntry]:
         return map(self.__getitem__, range(len(self)))
 
     def __getattr__(self, name: str) -> np.ndarray:
-        if name not in HistoryEntry._fields:
-            raise AttributeError(f"a history has {', '.join(HistoryEntry._fields)}, but no {name}")
+        if name not in FIELDS:
+            raise AttributeError(f"a history has {', '.join(FIELDS)}, but no {name}")
         return np.array([getattr(entry, name) for entry in self])
 
     def __repr__(self) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tapegrad.deferred import look_up
+from tapegrad.named_tuples import Named
 from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.ipopt_interface import ipopt_library
 from tapegrad.optimize.limits import check_order, checked_bounds
@@ -32,7 +33,7 @@ class _Grown(Exception):  # noqa: N818  # no error: the problem is set up anew
     """A derivative has entries at a point that its pattern did not have."""
 
 
-class _Pattern(NamedTuple):
+class _Pattern(Named):
     """Where a block of derivatives has entries: rows, columns, which of a matrix's data they are (None for all), of how many."""
 
     rows: Vector

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tapegrad.deferred import look_up
 from tapegrad.drivers.derivatives import Derivative
 from tapegrad.linear.linear_entries import ONE
 from tapegrad.linear.linear_tape import LinearTape
+from tapegrad.named_tuples import Named
 from tapegrad.sparse.compression import Bidirectional, Compression, Substitution, of_hessian, of_jacobian
 from tapegrad.sparse.edges import OnePass, fewest_colours
 from tapegrad.sparse.element_passes import one_pass_for
@@ -129,7 +130,7 @@ def checked_pattern(pattern: Any, shape: tuple[int, int], second: bool) -> Spars
     return made
 
 
-class _Known(NamedTuple):
+class _Known(Named):
     """What is known of the structure.
 
     It is replaced as a whole: where threads meet, or an exception comes in between, no structure counts as known whose entries the
@@ -146,7 +147,7 @@ class _Known(NamedTuple):
 
     structures: frozenset[bytes]
     pattern: Sparsity
-    plan: Plan | None = None
+    plan: Plan | None
 
     def with_structure(self, structure: bytes, found: Sparsity) -> _Known:
         """The same with one more structure, whose pattern was found; entries that were there stay."""
@@ -252,7 +253,7 @@ class Evaluation:
                 return data
             coloured: Coloured = self._coloured(plan.pattern)
             if self._known is not None and self._known.plan is plan:
-                self._known = self._known._replace(plan=coloured)
+                self._known = self._known.replace(plan=coloured)
             plan = coloured
         if isinstance(plan, Bidirectional):
             return plan.entries_from(derivative.push, derivative.pull)
@@ -272,7 +273,7 @@ class Evaluation:
         if isinstance(plan, OnePass) and not plan.is_known(derivative):
             plan = plan.settled_for(derivative)
         if known is not self._known or plan is not known.plan:
-            self._known = known._replace(plan=plan)
+            self._known = known.replace(plan=plan)
         return plan
 
     def learn(self, derivative: Any) -> None:
@@ -291,13 +292,13 @@ class Evaluation:
     def _with_pattern(self, known: _Known | None, derivative: Any, locate: Callable[[], str] | None) -> _Known:
         """The same with the entries of this derivative's structure."""
         if self._given is not None:
-            return known or _Known(frozenset(), checked_pattern(self._given, self._shape(derivative), self._second))
+            return known or _Known(frozenset(), checked_pattern(self._given, self._shape(derivative), self._second), None)
         tape = structured(derivative, self._second)
         structure = b"" if tape is None else self._structure(tape)
         if known is not None and structure in known.structures:
             return known
         found = pattern_of(derivative, self._second, locate=locate)
-        return _Known(frozenset([structure]), found) if known is None else known.with_structure(structure, found)
+        return _Known(frozenset([structure]), found, None) if known is None else known.with_structure(structure, found)
 
     def _structure(self, tape: Structured) -> bytes:
         """The fingerprint of a tape, without hashing where the one before was made alike."""
