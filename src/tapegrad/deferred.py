@@ -84,6 +84,17 @@ class Deferred(int):
         _sources.append(of)
         return int.__new__(cls, len(_owners) - 1)
 
+    @classmethod
+    def attach(cls, owner: type, table: Mapping[str, tuple[Callable[[Any], Any], Any]]) -> None:
+        """Give a class attributes that are made when they are asked for: by name, what makes each, and of what."""
+        first = len(_owners)
+        _owners.extend([owner] * len(table))
+        _names.extend(table)
+        _makers.extend([make for make, _ in table.values()])
+        _sources.extend([of for _, of in table.values()])
+        for number, name in enumerate(table, first):
+            setattr(owner, name, int.__new__(cls, number))
+
     def __repr__(self) -> str:
         return f"<{_owners[self].__name__}.{_names[self]}, not asked for yet>"
 

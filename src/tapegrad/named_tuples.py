@@ -1,36 +1,47 @@
-"""Tuples whose items have names, for what is passed around inside: their classes are made in a tenth of the time of others.
+"""Tuples whose items have names, with classes that are made in a tenth of the time of others.
 
-A class of `typing.NamedTuple` is put together from a text that Python compiles, 0.2 ms of each process that imports it. Those that
-users get are still that.
+A class of `typing.NamedTuple` is put together from a text that Python compiles: 0.2 to 0.4 ms of each process that imports it.
 """
 
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 __all__ = ["Named"]
 
 
 class Named(tuple[Any, ...]):
-    """A tuple whose items have the names that are annotated in the class, in their order."""
+    """A tuple whose items have the names that are annotated in the class, in their order.
+
+    It has what named tuples of Python's have: ``_fields``, ``_asdict()``, ``_replace(...)`` and their text.
+    """
 
     __slots__ = ()
+    _fields: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         """Give each item its name."""
-        for number, name in enumerate(cls.__annotations__):
+        cls._fields = tuple(cls.__annotations__)
+        for number, name in enumerate(cls._fields):
             setattr(cls, name, property(itemgetter(number)))
 
     def __new__(cls, *items: Any) -> Self:
         """The tuple of these."""
-        assert len(items) == len(cls.__annotations__), f"{cls.__name__} has {len(cls.__annotations__)} items"
+        assert len(items) == len(cls._fields), f"{cls.__name__} has {len(cls._fields)} items"
         return tuple.__new__(cls, items)
 
-    def __repr__(self) -> str:
-        pairs = (f"{name}={item!r}" for name, item in zip(type(self).__annotations__, self, strict=True))
-        return f"{type(self).__name__}({', '.join(pairs)})"
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """What copies are made of."""
+        return tuple(self)
 
-    def replace(self, **items: Any) -> Self:
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={item!r}' for name, item in self._asdict().items())})"
+
+    def _asdict(self) -> dict[str, Any]:
+        """Items by their names."""
+        return dict(zip(self._fields, self, strict=True))
+
+    def _replace(self, **items: Any) -> Self:
         """Another one, with these items in the place of its own."""
-        return type(self)(*(items.get(name, item) for name, item in zip(type(self).__annotations__, self, strict=True)))
+        return type(self)(*(self._asdict() | items).values())

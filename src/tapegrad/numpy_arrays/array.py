@@ -151,14 +151,13 @@ def _attach() -> None:
     table |= {f"__{name}__": (look_up, f"numpy_arrays.operators:{name}") for name in OPERATORS.split()}
     table |= {f"__{name}__": (_comparison, name) for name in COMPARISONS.split()}
     table["__setitem__"] = _assigned, "numpy_arrays.indexing:setitem"
-    for name, made in table.items():
-        setattr(Array, name, Deferred(Array, name, *made))
     Array.__hash__ = Tensor.__hash__  # type: ignore[method-assign]
     # What is PyTorch's alone keeps its meaning, and gives arrays.
     for name, attribute in vars(Tensor).items():
-        known = name.startswith("_") or name in table or name in LEFT_ALONE
-        if not known and (isinstance(attribute, Deferred) or callable(attribute)):
-            setattr(Array, name, Deferred(Array, name, _as_tensors_have_it, name))
+        known = name[0] == "_" or name in table or name in LEFT_ALONE
+        if not known and (type(attribute) is Deferred or callable(attribute)):
+            table[name] = _as_tensors_have_it, name
+    Deferred.attach(Array, table)
     for protocol in ("__array_ufunc__", "__array_function__"):
         setattr(Array, protocol, look_up("surface.tensor_methods:OnTheClass")(_PROTOCOLS[protocol]))
 

@@ -335,7 +335,7 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
             f"{values.size}, index.numel() = {array_of(index).size}"
         )
-    places = flat_places(index, data.size).replace(shape=(values.size,))
+    places = flat_places(index, data.size)._replace(shape=(values.size,))
     row = _flat(source)
     return increased_at(x, places, row, _PUT_ADD) if accumulate else put_at(x, places, row, _PUT)
 

@@ -73,7 +73,7 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: floa
         )
     found = _slices(data.shape, position, places, RuntimeError)
     scaled = source if alpha == 1 else FUNCTIONS["mul"](source, alpha)
-    return increased_at(x, found if data.ndim else found.replace(shape=()), scaled, _INDEX_ADD)
+    return increased_at(x, found if data.ndim else found._replace(shape=()), scaled, _INDEX_ADD)
 
 
 def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:

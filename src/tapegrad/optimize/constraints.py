@@ -1,13 +1,14 @@
 """Constraints whose values and Jacobians come from one recording."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple  # which would compile annotations that are texts: no future import here
+from typing import Any, Self
 
 import numpy as np
 
 from tapegrad.deferred import look_up
 from tapegrad.drivers.containers import flatten
 from tapegrad.drivers.leaves import plain_tree
+from tapegrad.named_tuples import Named
 from tapegrad.optimize.dependence import constants, recorded
 from tapegrad.optimize.packing import Packing, as_arguments
 
@@ -19,7 +20,7 @@ __all__ = [
 KINDS = {"eq": 0.0, "ineq": np.inf}  # of dicts, in capitals too, and how far up their functions may go
 
 
-class Constraint(NamedTuple):
+class Constraint(Named):
     """``lower <= function(x) <= upper``.
 
     Attributes
@@ -38,6 +39,10 @@ class Constraint(NamedTuple):
     function: Callable[..., Any]
     lower: Any
     upper: Any
+
+    def __new__(cls, function: Callable[..., Any], lower: Any, upper: Any) -> Self:
+        """The constraint of these."""
+        return super().__new__(cls, function, lower, upper)
 
     def to_scipy(self, x0: Any) -> Any:
         """SciPy's own constraint, for variables of the structure of `x0`.

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tapegrad.deferred import look_up
+from tapegrad.named_tuples import Named
 
-if TYPE_CHECKING:
-    from tapegrad.optimize.history_entries import HistoryEntry
+__all__ = ["History", "HistoryEntry", "Progress", "largest", "noted_jacobian"]
 
-__all__ = ["History", "Progress", "largest", "noted_jacobian"]
-
-FIELDS = "iteration", "objective", "gradient_norm", "evaluations"
 
 FEW = 256  # elements up to which gradients are kept until somebody asks: an iteration costs 4 µs less
+
+
+class HistoryEntry(Named):
+    """What is known after an iteration."""
+
+    iteration: int
+    objective: float
+    gradient_norm: float
+    evaluations: int
 
 
 class History:
@@ -43,17 +48,14 @@ class History:
 
     def __getitem__(self, number: int) -> HistoryEntry:
         objective, gradient, evaluations = self._found[number]
-        made: HistoryEntry = look_up("optimize.history_entries:HistoryEntry")(
-            range(len(self))[number], float(objective), largest(gradient), evaluations
-        )
-        return made
+        return HistoryEntry(range(len(self))[number], float(objective), largest(gradient), evaluations)
 
     def __iter__(self) -> Iterator[HistoryEntry]:
         return map(self.__getitem__, range(len(self)))
 
     def __getattr__(self, name: str) -> np.ndarray:
-        if name not in FIELDS:
-            raise AttributeError(f"a history has {', '.join(FIELDS)}, but no {name}")
+        if name not in HistoryEntry._fields:
+            raise AttributeError(f"a history has {', '.join(HistoryEntry._fields)}, but no {name}")
         return np.array([getattr(entry, name) for entry in self])
 
     def __repr__(self) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple  # dataclasses take a millisecond of each process
+from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.memory_pool import large_empty
+from tapegrad.named_tuples import Named
 from tapegrad.sparse.colouring import acyclic_colours, column_colours, star_colours
 from tapegrad.sparse.sparsity import Sparsity
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -21,7 +22,7 @@ BAND = 256  # products that stand in memory at once
 GAIN = 0.75  # part of the colours of one direction beyond which two directions are not worth two sets of products
 
 
-class Info(NamedTuple):
+class Info(Named):
     """How a sparse derivative is computed.
 
     Attributes

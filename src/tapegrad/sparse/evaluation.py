@@ -253,7 +253,7 @@ class Evaluation:
                 return data
             coloured: Coloured = self._coloured(plan.pattern)
             if self._known is not None and self._known.plan is plan:
-                self._known = self._known.replace(plan=coloured)
+                self._known = self._known._replace(plan=coloured)
             plan = coloured
         if isinstance(plan, Bidirectional):
             return plan.entries_from(derivative.push, derivative.pull)
@@ -273,7 +273,7 @@ class Evaluation:
         if isinstance(plan, OnePass) and not plan.is_known(derivative):
             plan = plan.settled_for(derivative)
         if known is not self._known or plan is not known.plan:
-            self._known = known.replace(plan=plan)
+            self._known = known._replace(plan=plan)
         return plan
 
     def learn(self, derivative: Any) -> None:
