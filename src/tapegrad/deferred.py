@@ -49,18 +49,10 @@ class MadeOnDemand(dict[Any, Any]):
         return self.setdefault(key, self._make(key))  # another thread may have been first
 
 
-# Of each `Deferred`, by its number: the class, the name, what makes it, and of what.
-_owners: list[type] = []
-_names: list[str] = []
-_makers: list[Callable[[Any], Any]] = []
-_sources: list[Any] = []
-
-
-class Deferred(int):
+class Deferred:
     """An attribute of a class that is made when it is first asked for, of the class or an instance, and then takes its own place.
 
-    There is one of these for each of a thousand attributes, in every process. They are numbers, which hold no objects, so that no
-    collection of cycles looks at them, and those at the end of a process are as soon done as without them.
+    There is one of these for each of a thousand attributes, in every process: they hold no objects of their own.
 
     Parameters
     ----------
@@ -74,35 +66,15 @@ class Deferred(int):
         What `make` is called with.
     """
 
-    __slots__ = ()
+    __slots__ = ("make", "name", "of", "owner")
 
-    def __new__(cls, owner: type, name: str, make: Callable[[Any], Any], of: Any) -> Deferred:
-        """The next one."""
-        _owners.append(owner)
-        _names.append(name)
-        _makers.append(make)
-        _sources.append(of)
-        return int.__new__(cls, len(_owners) - 1)
-
-    @classmethod
-    def attach(cls, owner: type, table: Mapping[str, tuple[Callable[[Any], Any], Any]]) -> None:
-        """Give a class attributes that are made when they are asked for: by name, what makes each, and of what."""
-        first = len(_owners)
-        _owners.extend([owner] * len(table))
-        _names.extend(table)
-        _makers.extend([make for make, _ in table.values()])
-        _sources.extend([of for _, of in table.values()])
-        for number, name in enumerate(table, first):
-            setattr(owner, name, int.__new__(cls, number))
-
-    def __repr__(self) -> str:
-        return f"<{_owners[self].__name__}.{_names[self]}, not asked for yet>"
+    def __init__(self, owner: type, name: str, make: Callable[[Any], Any], of: Any) -> None:
+        self.owner, self.name, self.make, self.of = owner, name, make, of
 
     def _settle(self) -> Any:
-        owner, name = _owners[self], _names[self]
-        made = _makers[self](_sources[self])
-        if vars(owner).get(name) is self:  # else another thread was first, or the user put something there
-            setattr(owner, name, made)
+        made = self.make(self.of)
+        if vars(self.owner).get(self.name) is self:  # else another thread was first, or the user put something there
+            setattr(self.owner, self.name, made)
         return made
 
     def __get__(self, t: Any, owner: Any) -> Any:
@@ -110,11 +82,11 @@ class Deferred(int):
 
     def __set__(self, t: Any, value: Any) -> None:
         self._settle()
-        setattr(t, _names[self], value)
+        setattr(t, self.name, value)
 
     def __delete__(self, t: Any) -> None:
         self._settle()
-        delattr(t, _names[self])
+        delattr(t, self.name)
 
 
 class NamesOnDemand:

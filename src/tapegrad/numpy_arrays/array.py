@@ -157,7 +157,8 @@ def _attach() -> None:
         known = name[0] == "_" or name in table or name in LEFT_ALONE
         if not known and (type(attribute) is Deferred or callable(attribute)):
             table[name] = _as_tensors_have_it, name
-    Deferred.attach(Array, table)
+    for name, made in table.items():
+        setattr(Array, name, Deferred(Array, name, *made))
     for protocol in ("__array_ufunc__", "__array_function__"):
         setattr(Array, protocol, look_up("surface.tensor_methods:OnTheClass")(_PROTOCOLS[protocol]))
 

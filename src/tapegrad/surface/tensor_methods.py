@@ -436,6 +436,6 @@ def attach() -> None:
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     table |= OPERATORS
     table |= ABSENT
-    Deferred.attach(Tensor, {name: made for name, made in _on_demand().items() if name not in table})
+    table |= {name: Deferred(Tensor, name, *made) for name, made in _on_demand().items() if name not in table}
     for name, attribute in table.items():
         setattr(Tensor, name, attribute)
