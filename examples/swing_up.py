@@ -66,7 +66,7 @@ def solve(steps: int, method: str) -> Any:
         return 0.5 * DURATION / steps * (force[1:] ** 2 + force[:-1] ** 2).sum()
 
     start, low, high = start_and_bounds(steps)
-    bounds = list(zip(low.reshape(-1), high.reshape(-1), strict=True))
+    bounds = np.stack([low.reshape(-1), high.reshape(-1)], axis=1)
     options = {} if method == "ipopt" else {"maxiter": 500, "gtol": 1e-6, "xtol": 1e-9}
     return tg.optimize.minimize(
         effort, start.reshape(-1), method=method, tol=1e-8 if method == "ipopt" else None, bounds=bounds,

@@ -196,9 +196,13 @@ def warm_allocator() -> None:
     glibc gives a block of 128 kB back to the system at once until it has seen larger ones die, and the top of its heap when that
     is twice as large. Until then a temporary of 800 kB costs 200 page faults each time it is made, two to five times what is
     computed in it. Nothing is set, so what users set stays, and other C libraries only make an array and drop it.
+
+    A second one comes from the top of that heap, where NumPy asks the system for large pages, as for all large arrays, and it stays
+    so: what this process comes to hold there, also that of other libraries, costs one page fault in the place of up to 512.
     """
     with contextlib.suppress(MemoryError):
-        np.empty(HEAP - 4 * PAGE, np.uint8)  # address space: its pages are never touched
+        for _ in range(2):
+            np.empty(HEAP - 4 * PAGE, np.uint8)  # address space: its pages are never touched
 
 
 def release_buffers() -> None:

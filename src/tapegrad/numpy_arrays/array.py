@@ -16,6 +16,7 @@ import numpy as np
 
 from tapegrad.deferred import Deferred, look_up
 from tapegrad.engine import layout as at
+from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.numpy_arrays.classes import class_of
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.compiled_items import method_item, use_form
@@ -186,12 +187,8 @@ _UNARY: dict[Any, Callable[[Any], Any] | None] = {}  # methods of tensors by the
 
 def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     if method == "__call__" and not kwargs and len(inputs) == 1 and x._row:
-        if ufunc not in _UNARY:  # in single precision the constant of degrees is another one
-            _UNARY[ufunc] = (
-                None
-                if ufunc in (np.degrees, np.rad2deg)
-                else getattr(Tensor, look_up("numpy_protocol.protocols:UFUNCS").get(ufunc, ""), None)
-            )
+        if ufunc not in _UNARY:
+            _UNARY[ufunc] = getattr(Tensor, _name_of_method(ufunc), None)
         unary = _UNARY[ufunc]
         if unary is not None:
             return as_arrays(unary(inputs[0]))
@@ -199,6 +196,17 @@ def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -
     if method == "reduce":
         result = _number_apart(result)
     return tracers.computed(getattr(ufunc, method), inputs, kwargs, result) if TAPE.tracers else result
+
+
+def _name_of_method(ufunc: Any) -> str:
+    """What a ufunc of one argument is called here; empty if it is no method."""
+    if ufunc in (np.degrees, np.rad2deg):  # in single precision the constant is another one
+        return ""
+    name: str = ufunc.__name__
+    if name in OPCODES and getattr(np, name, None) is ufunc:  # the common ones, without what is known of all
+        return name
+    known: dict[Any, str] = look_up("numpy_protocol.protocols:UFUNCS")
+    return known.get(ufunc, "")
 
 
 def _array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable
 from itertools import count
 from operator import itemgetter
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -171,10 +171,9 @@ def _use_operators(table: np.ndarray) -> None:
     use_compiled(compiled)
     plain = {form: (opcode, exchanged) for exchanged, forms in enumerate((FORMS, REFLECTED)) for opcode, form in forms.items()}
     for name, attribute in list(vars(Tensor).items()):
-        if callable(attribute) and attribute in plain:
-            operator = compiled(*plain[attribute])
-            if operator is not None:
-                setattr(Tensor, name, operator)
+        key = plain.get(attribute) if type(attribute) is FunctionType else None
+        if key is not None and table[2 * key[0] + key[1]]:  # each is made for who asks for it: of 35 a script uses ten
+            setattr(Tensor, name, Deferred(Tensor, name, lambda key: compiled(*key), key))
 
 
 def _use_methods(table: np.ndarray) -> None:

@@ -125,6 +125,7 @@ class Problem:
     """
 
     _problem = ADDRESS()
+    _point: Vector | None = None  # where IPOPT asked for something before
 
     def __init__(self, library: ctypes.PyDLL, n: int, m: int, given: Any, lb: Vector, ub: Vector, cl: Vector, cu: Vector) -> None:
         self._library, self._n, self._m, self._given = library, n, m, given
@@ -205,21 +206,28 @@ class Problem:
             self._error = error
             return 0
 
+    def _at(self, x: int, n: int, new: int) -> Vector:
+        """Where IPOPT asks for something: one array, which nobody can write into, as long as it is the same point."""
+        if new & 0xFF or self._point is None:
+            self._point = _taken(x, n)
+            self._point.flags.writeable = False
+        return self._point
+
     def _objective(self, n: int, x: int, new: int, value: int, *_: Any) -> None:
-        _give(value, 1, self._given.objective(_taken(x, n)))
+        _give(value, 1, self._given.objective(self._at(x, n, new)))
 
     def _constraints(self, n: int, x: int, new: int, m: int, values: int, *_: Any) -> None:
         if m:
-            _give(values, m, self._given.constraints(_taken(x, n)))
+            _give(values, m, self._given.constraints(self._at(x, n, new)))
 
     def _gradient(self, n: int, x: int, new: int, values: int, *_: Any) -> None:
-        _give(values, n, self._given.gradient(_taken(x, n)))
+        _give(values, n, self._given.gradient(self._at(x, n, new)))
 
     def _jacobian(self, n: int, x: int, new: int, m: int, count: int, rows: int, columns: int, values: int, *_: Any) -> None:
         if not count:
             return
         if values:
-            _give(values, count, self._given.jacobian(_taken(x, n)))
+            _give(values, count, self._given.jacobian(self._at(x, n, new)))
         else:
             _ints(rows, count)[:], _ints(columns, count)[:] = self._first_places
 
@@ -230,7 +238,7 @@ class Problem:
         if not count:
             return
         if values:
-            _give(values, count, self._given.hessian(_taken(x, n), _taken(multipliers, m), factor))
+            _give(values, count, self._given.hessian(self._at(x, n, new), _taken(multipliers, m), factor))
         else:
             _ints(rows, count)[:], _ints(columns, count)[:] = self._second_places
 

@@ -37,8 +37,12 @@ class _Point:
 
     Attributes
     ----------
+    given : ndarray
+        The point, as it was given.
     key : bytes
-        Of the point.
+        Its numbers.
+    variable : object
+        The same in the structure of the variable.
     calls, outputs : list
         What each function recorded, and the tensors that it gave; None where it was not run yet.
     shown : list of bool
@@ -50,10 +54,10 @@ class _Point:
     gradient : ndarray or None
     """
 
-    __slots__ = ("calls", "derivative", "gradient", "key", "outputs", "shown", "sum", "variable")
+    __slots__ = ("calls", "derivative", "given", "gradient", "key", "outputs", "shown", "sum", "variable")
 
-    def __init__(self, key: bytes, variable: Any, count: int) -> None:
-        self.key, self.variable = key, variable
+    def __init__(self, given: Vector, key: bytes, variable: Any, count: int) -> None:
+        self.given, self.key, self.variable = given, key, variable
         self.calls: list[Call | None] = [None] * count
         self.outputs: list[list[Tensor]] = [[]] * count
         self.shown = [False] * count
@@ -162,12 +166,15 @@ class Together:
 
     def _at(self, x: Vector) -> _Point:
         """What is known at a point, which is the latest one or a new one: whoever goes back has the values of the one before."""
-        key, known = np.asarray(x, np.float64).tobytes(), self._point
+        known = self._point
+        if known is not None and known.given is x and not x.flags.writeable:
+            return known
+        key = np.asarray(x, np.float64).tobytes()
         return known if known is not None and known.key == key else self._anew(x, key)
 
     def _anew(self, x: Vector, key: bytes) -> _Point:
         self._point = None  # its memory is the next one's
-        self._point = point = _Point(key, self._packing.point(np.asarray(x, np.float64)), len(self._callees))
+        self._point = point = _Point(x, key, self._packing.point(np.asarray(x, np.float64)), len(self._callees))
         return point
 
     def _point_for_value(self, x: Vector, k: int) -> _Point:
