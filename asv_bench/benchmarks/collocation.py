@@ -29,9 +29,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def _by_casadi(form: str) -> tuple[float, int]:
+    import warnings
+
     import casadi
     import numpy as np
 
+    warnings.simplefilter("ignore")  # of NumPy's functions of its symbols, which reads the source where they are called: 10 ms
     sys.modules["tapegrad"] = ModuleType("tapegrad")  # which the example imports, and CasADi's users do not
     import swing_up  # type: ignore[import-not-found]
 

@@ -80,6 +80,14 @@ def read_lanes(vector, place, size, matrix, down, across, width):
 
 
 @inline
+def take_adjoints(bars, inputs, products, below, beside, width, is_last):
+    """Columns of products from the adjoints of the inputs, which are zero again where others follow."""
+    read_lanes(bars, 0, inputs, products, below, beside, width)
+    if not is_last:
+        clear_lanes(bars, 0, inputs)
+
+
+@inline
 def push_all(linear, dots):
     """Tangents of all places from those of the inputs."""
     entries = linear.entry
@@ -123,9 +131,7 @@ def pull_columns(linear, bars, inputs, outputs, ends, cotangents, down, across, 
             pull_entry(linear, entry, kind, bars)
             if not is_last:
                 clear_row(linear, entry, kind, bars)
-        read_lanes(bars, 0, inputs, from_element(products, beside * start), below, beside, width)
-        if not is_last:
-            clear_lanes(bars, 0, inputs)
+        take_adjoints(bars, inputs, from_element(products, beside * start), below, beside, width, is_last)
     return 0
 
 
@@ -144,7 +150,5 @@ def curve_columns(linear, dots, bars, inputs, tangents, down, across, products, 
             curve_entry(linear, entry, curve, kind, dots, bars)
             if not is_last:
                 clear_row(linear, entry, kind, bars)
-        read_lanes(bars, 0, inputs, from_element(products, beside * start), below, beside, width)
-        if not is_last:
-            clear_lanes(bars, 0, inputs)
+        take_adjoints(bars, inputs, from_element(products, beside * start), below, beside, width, is_last)
     return 0

@@ -27,14 +27,18 @@ Conventions at kinks follow PyTorch:
 ======================  ==================================================
 """
 
-from typing import NamedTuple  # which would compile annotations that are texts: no future import here
+from __future__ import annotations
+
+from typing import Self
+
+from tapegrad.named_tuples import Named
 
 __all__ = ["COMMON", "POWERS", "RULES", "Rule"]
 
 Interval = tuple[float, float]
 
 
-class Rule(NamedTuple):
+class Rule(Named):
     """One elementwise operation.
 
     Attributes
@@ -64,7 +68,21 @@ class Rule(NamedTuple):
     domain: tuple[Interval, ...]
     node: str
     doc: str
-    keeps_integers: bool = False
+    keeps_integers: bool
+
+    def __new__(
+        cls,
+        name: str,
+        args: tuple[str, ...],
+        primal: str,
+        partials: tuple[str | None, ...],
+        domain: tuple[Interval, ...],
+        node: str,
+        doc: str,
+        keeps_integers: bool = False,
+    ) -> Self:
+        """The operation of these."""
+        return tuple.__new__(cls, (name, args, primal, partials, domain, node, doc, keeps_integers))
 
 
 X, XY, XYW = ("x",), ("x", "y"), ("x", "y", "w")
