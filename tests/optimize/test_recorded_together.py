@@ -242,7 +242,7 @@ def test_hessians_by_edge_pushing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     problem = problem_of(f, [g], np.linspace(0.5, 1.5, size))
     assert isinstance(problem.functions._weighted._known.plan, ElementPass)
-    for x in (np.linspace(0.2, 1.1, size), np.linspace(-1.0, 1.0, size)):
+    for x in (np.linspace(0.5, 1.5, size), np.linspace(0.2, 1.1, size), np.linspace(-1.0, 1.0, size)):
         for what in ("hessian", "hessian", "jacobian", "of f", "gradient"):
             check(problem, what, x, f, g, random)
 
