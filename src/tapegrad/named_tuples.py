@@ -14,7 +14,8 @@ __all__ = ["Named"]
 class Named(tuple[Any, ...]):
     """A tuple whose items have the names that are annotated in the class, in their order.
 
-    It has what named tuples of Python's have: ``_fields``, ``_asdict()``, ``_replace(...)`` and their text.
+    It has what named tuples of Python's have: ``_fields``, ``_asdict()``, ``_replace(...)`` and their text. A class has
+    ``__slots__ = ()``, as its instances are tuples and nothing else.
     """
 
     __slots__ = ()
@@ -22,13 +23,14 @@ class Named(tuple[Any, ...]):
 
     def __init_subclass__(cls) -> None:
         """Give each item its name."""
-        cls._fields = tuple(cls.__annotations__)
+        cls._fields = cls.__match_args__ = tuple(cls.__annotations__)  # type: ignore[attr-defined,misc]  # of no class, for mypy
         for number, name in enumerate(cls._fields):
             setattr(cls, name, property(itemgetter(number)))
 
     def __new__(cls, *items: Any) -> Self:
         """The tuple of these."""
-        assert len(items) == len(cls._fields), f"{cls.__name__} has {len(cls._fields)} items"
+        if len(items) != len(cls._fields):
+            raise TypeError(f"{cls.__name__} has {len(cls._fields)} items, not {len(items)}: {', '.join(cls._fields)}")
         return tuple.__new__(cls, items)
 
     def __getnewargs__(self) -> tuple[Any, ...]:

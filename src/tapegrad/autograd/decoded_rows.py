@@ -41,6 +41,7 @@ _FLOAT_TYPES: dict[int, np.dtype[Any]] = {at.FLOAT64: np.dtype(np.float64), at.F
 class Argument(Named):
     """One argument of a row: the slot it refers to (-1 if untracked), how its value was saved, and the value's word."""
 
+    __slots__ = ()
     slot: int
     kind: int
     saved: int
@@ -49,6 +50,7 @@ class Argument(Named):
 class Record(Named):
     """The record of a wide row."""
 
+    __slots__ = ()
     name: str
     payload: int
     dtype: np.dtype[Any]

@@ -22,6 +22,7 @@ __all__ = [
     "Outputs",
     "Vector",
     "as_column",
+    "copied",
     "cut",
     "derivative_of",
     "detached",
@@ -91,6 +92,11 @@ def _as_output(value: Any, name: str, place: str) -> Tensor:
 def sizes_of(tensors: Sequence[Tensor]) -> list[int]:
     """Number of elements of each."""
     return [1 if type(t._data) is float else int(t._data.size) for t in tensors]
+
+
+def copied(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Recorded copies of what a function gave that has written: a buffer of its own, maybe, which its next call overwrites."""
+    return [t.clone() for t in tensors]
 
 
 def cut(array: Vector, sizes: Sequence[int], axis: int = 0) -> list[Vector]:

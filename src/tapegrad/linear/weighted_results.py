@@ -24,7 +24,7 @@ WORDS = lin.MAP_DIMENSIONS + 3  # of a map of one dimension
 def some_results(tape: LinearTape, first: int, last: int) -> LinearTape:
     """The tape of these of its outputs, for first derivatives."""
     made = _on_its_memory(tape)
-    made.outputs, made.second = tape.outputs[first:last], False
+    made.outputs, made.second, made.fingerprint = tape.outputs[first:last], False, None
     return made
 
 

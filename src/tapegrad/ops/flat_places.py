@@ -46,6 +46,7 @@ class Places(Named):
         Of the selection.
     """
 
+    __slots__ = ()
     at: Array
     inner: int
     shape: Shape

@@ -36,6 +36,7 @@ class Key(Named):
         these. None if the key is basic, so that ``x[key]`` is a view.
     """
 
+    __slots__ = ()
     basic: tuple[Any, ...] | None
     node: str
     advanced: tuple[Any, ...] | None

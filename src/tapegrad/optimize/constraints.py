@@ -36,6 +36,7 @@ class Constraint(Named):
     inf
     """
 
+    __slots__ = ()
     function: Callable[..., Any]
     lower: Any
     upper: Any

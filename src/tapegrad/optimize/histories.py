@@ -20,6 +20,7 @@ FEW = 256  # elements up to which gradients are kept until somebody asks: an ite
 class HistoryEntry(Named):
     """What is known after an iteration."""
 
+    __slots__ = ()
     iteration: int
     objective: float
     gradient_norm: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,6 +37,7 @@ class _Grown(Exception):  # noqa: N818  # no error: the problem is set up anew
 class _Pattern(Named):
     """Where a block of derivatives has entries: rows, columns, which of a matrix's data they are (None for all), of how many."""
 
+    __slots__ = ()
     rows: Vector
     columns: Vector
     taken: Vector | None
@@ -111,7 +113,7 @@ class Problem:
         self.error: BaseException | None = None
         self.gradients = self.hessians = self.iterations = self._former = 0
         self.latest, self.slope = packing.start.copy(), np.zeros(packing.size)
-        self.functions, sizes = self._begun(packing.start)
+        sizes = self._begun(packing.start)
         self._linear = [(k, part) for k, part in enumerate(parts) if isinstance(part, Linear)]
         self.sizes = [0] * len(parts)
         for k, size in [*zip(recorded, sizes, strict=True), *((k, len(part.value(packing.start))) for k, part in self._linear)]:
@@ -124,25 +126,28 @@ class Problem:
         self._starts = [ends[k] for k, _ in self._linear]
         self._find_patterns(packing.start)
 
-    def _begun(self, x: Vector) -> tuple[Any, list[int]]:
-        """The functions, run at the first point, and how many numbers each constraint function gives."""
-        try:
-            functions: Any = Together(*self._given)
-            return functions, functions.begin(x)
-        except NotTogether:
-            functions = look_up("optimize.recorded_apart:Apart")(*self._given)
-            return functions, functions.begin(x)
+    def _begun(self, x: Vector) -> Any:
+        """Record the functions at the first point; how many numbers each constraint function gives."""
+        self.functions: Any = Together(*self._given)
+        with contextlib.suppress(NotTogether):
+            return self.functions.begin(x)
+        return self._begun_apart(x)  # out of the block: what functions raise is not raised because of it
+
+    def _begun_apart(self, x: Vector) -> Any:
+        """The same with a recording for each."""
+        self._former += self.functions.evaluations
+        self.functions.__exit__()
+        self.functions = look_up("optimize.recorded_apart:Apart")(*self._given)
+        return self.functions.begin(x)
 
     @property
     def evaluations(self) -> int:
         """How often the objective was run."""
-        evaluations: int = self._former + self.functions.evaluations
-        return evaluations
+        return self._former + int(self.functions.evaluations)
 
     def _find_patterns(self, x: Vector) -> None:
         numbers = np.arange(self._slices[-1].stop) if self._slices else np.arange(0)
-        rows = [numbers[some] for some in self._slices]
-        found = self.functions.jacobian_patterns(x)
+        rows, found = [numbers[some] for some in self._slices], self.functions.jacobian_patterns(x)
         if len(found) < len(rows):
             rows = [np.concatenate(rows)]
         self._jacobians = [_Pattern.of(pattern, own) for pattern, own in zip(found, rows, strict=True)]
@@ -157,17 +162,20 @@ class Problem:
     def find_patterns_again(self) -> None:
         """Take entries that came up at the latest point, and record functions apart if they have to be."""
         if isinstance(self.error, NotTogether):
-            self._former += self.functions.evaluations
-            self.functions.__exit__()
-            self.functions = look_up("optimize.recorded_apart:Apart")(*self._given)
-            self.functions.begin(self.latest)
+            self._begun_apart(self.latest)
         self.error = None
         self._find_patterns(self.latest)
 
+    def at(self, x: Vector) -> Any:
+        """Value and gradient of the objective, where IPOPT ended."""
+        with contextlib.suppress(NotTogether):  # IPOPT may have asked for derivatives elsewhere last
+            return self.functions.at(x)
+        self._begun_apart(x)
+        return self.functions.at(x)
+
     def objective(self, x: Vector) -> float:
         """Value of the objective."""
-        value: float = self.functions.objective(x)
-        return value
+        return float(self.functions.objective(x))
 
     def gradient(self, x: Vector) -> Vector:
         """Gradient of the objective."""
@@ -196,8 +204,8 @@ class Problem:
 
     def jacobian(self, x: Vector) -> Vector:
         """These entries."""
-        linear = (part.jacobian_entries(x) for _, part in self._linear)
-        return _entries([*self.functions.jacobian_entries(x), *linear], self._jacobians)
+        found = self.functions.jacobian_entries(x)
+        return _entries([*found, *(part.jacobian_entries(x) for _, part in self._linear)], self._jacobians)
 
     def hessianstructure(self) -> tuple[Vector, Vector]:
         """Rows and columns of entries in the lower triangle of the Lagrangian's Hessian."""
@@ -260,13 +268,12 @@ class _Guarded:
 
 
 def _guarded(problem: Problem, failure: type[Exception], method: Callable[..., Any], *arguments: Any) -> Any:
-    is_last = method == problem.intermediate
     if problem.error is None:
         try:
             return method(*arguments)
         except BaseException as error:  # also an interrupt: C code is around this, which would lose it
             problem.error = error
-    if is_last:
+    if method == problem.intermediate:
         return False
     raise failure
 
@@ -345,7 +352,7 @@ def _found(
         x, status, message = problem.latest, STOPPED, "`callback` raised `StopIteration`."
     elif problem.error is not None:
         raise problem.error
-    value, gradient = problem.functions.at(x)
+    value, gradient = problem.at(x)
     return {
         "x": x,
         "fun": value,

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import call
-from tapegrad.drivers.derivatives import Derivative, Outputs, joined, sizes_of
+from tapegrad.drivers.derivatives import Derivative, Outputs, copied, joined, sizes_of
 from tapegrad.drivers.gradients import scalar_output
 from tapegrad.drivers.leaves import Call, Callee
+from tapegrad.errors import OverwrittenError
 from tapegrad.optimize.constraints import Constraint
 from tapegrad.optimize.histories import largest
 from tapegrad.optimize.packing import Packing, in_floats, refuse_nan
 from tapegrad.sparse.evaluation import Evaluation
+from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, array_of
 from tapegrad.tensors.untracked_values import writes
 
@@ -92,16 +94,15 @@ class Together:
     Raises
     ------
     NotTogether
-        If some of the functions are compiled, programs, or for tensors and others not; by all methods too, if a function writes
-        into its variable, or a row of what was recorded is one that the compiled sweeps cannot take.
+        By `begin`, if some of the functions are compiled, programs, or for tensors and others not; by all methods, if a function
+        writes into its variable or over what another one needs, or a row of what was recorded is one that the compiled sweeps
+        cannot take.
     """
 
     def __init__(
         self, f: Callable[..., Any], packing: Packing, args: tuple[Any, ...], constraints: Sequence[Constraint], second: bool
     ) -> None:
         self._callees = [Callee(function) for function in (f, *(one.function for one in constraints))]
-        if any(c.compiled or c.replay is not None or c.kind is not self._callees[0].kind for c in self._callees):
-            raise NotTogether
         self._packing, self._args, self._second = packing, args, second
         self._point: _Point | None = None
         self._first, self._weighted = Evaluation(False), Evaluation(True)
@@ -116,6 +117,8 @@ class Together:
 
     def begin(self, x: Vector) -> list[int]:
         """Run all functions at the first point; how many numbers each constraint function gives."""
+        if any(c.compiled or c.replay is not None or c.kind is not self._callees[0].kind for c in self._callees):
+            raise NotTogether
         self.first = self.at(x)[0], largest(self.gradient(x))
         return [sum(sizes_of(tensors)) for tensors in self._at(x).outputs[1:]]
 
@@ -193,19 +196,19 @@ class Together:
         if k:
             self._run(point, k - 1)
         written, name, beside = writes(), "constraint" if k else "minimize", point.calls[0]
+        is_first = not (k or self.evaluations)
         made = call(self._callees[k], (point.variable, *(() if k else self._args)), {}, 0, False, name, beside=beside)
+        self.evaluations += not k
+        has_written = writes() != written
         if any(leaf._row <= 0 for leaf in made.leaves) or (
-            writes() != written and joined(array_of(leaf) for leaf in made.leaves).tobytes() != point.key
+            has_written and joined(array_of(leaf) for leaf in made.leaves).tobytes() != point.key
         ):
             raise NotTogether  # it did something to its variable that is not recorded, and the next function would see it
-        if k:
-            made.output = in_floats(made.output)
-            point.outputs[k] = Outputs(made, name).tensors
-        else:
-            point.outputs[0] = [scalar_output(made, name)]
-            if not self.evaluations:
-                refuse_nan(_value(point))
-            self.evaluations += 1
+        made.output = in_floats(made.output) if k else made.output
+        tensors = Outputs(made, name).tensors if k else [scalar_output(made, name)]
+        point.outputs[k] = with_recording(copied, tensors) if has_written else tensors
+        if is_first:
+            refuse_nan(_value(point))
         point.calls[k] = made
 
     def _values(self, point: _Point, k: int) -> Vector:
@@ -217,7 +220,10 @@ class Together:
             self._run(point, len(self._callees) - 1)
             (made, *_) = point.calls
             assert made is not None  # it was run
-            derivative = Derivative(made.leaves, [t for tensors in point.outputs for t in tensors], self._second)
+            try:
+                derivative = Derivative(made.leaves, [t for tensors in point.outputs for t in tensors], self._second)
+            except OverwrittenError:  # by one of the functions, what another one needs
+                raise NotTogether from None
             if not derivative.compiled or made.inside:
                 raise NotTogether
             point.derivative, point.sum = derivative, None

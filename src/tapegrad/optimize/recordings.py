@@ -11,13 +11,25 @@ import numpy as np
 
 from tapegrad.deferred import look_up
 from tapegrad.drivers.calling import call, finished_call
-from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, detached, hessian_matrix, joined, projected, symmetric
+from tapegrad.drivers.derivatives import (
+    Derivative,
+    Outputs,
+    copied,
+    derivative_of,
+    detached,
+    hessian_matrix,
+    joined,
+    projected,
+    symmetric,
+)
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.leaves import Call, is_compiled
 from tapegrad.optimize.histories import largest
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments, in_floats, refuse_nan
 from tapegrad.optimize.program_hessians import ProgramHessians
+from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.untracked_values import writes
 
 __all__ = ["ScipyFunction", "VectorFunction", "scipy_fun"]
 
@@ -283,11 +295,16 @@ class VectorFunction(Recordings[tuple[Call, Outputs, Any, list[Any]]]):
         return call(self._f, (variable, *self._args), {}, 0, False, self._name, second)
 
     def _record(self, x: np.ndarray) -> tuple[Call, Outputs, Any, list[Any]]:
+        found: Any
         variable = self._packing.point(x)
         if self._keeps or not hasattr(self._f, "__replay__"):
-            return self._recorded(self._call(variable))
+            written = writes()
+            found = self._recorded(self._call(variable))
+            if writes() != written and found[0].recording is None:
+                found[1].tensors = with_recording(copied, found[1].tensors)
+            return found
         needs = "jacobian" if self._first is None else "rows"
-        found: Any = finished_call(self._f, (variable, *self._args), {}, 0, False, self._name, self._recorded, needs=needs)
+        found = finished_call(self._f, (variable, *self._args), {}, 0, False, self._name, self._recorded, needs=needs)
         return found
 
     def _recorded(self, made: Call) -> Any:

@@ -40,6 +40,7 @@ class Info(Named):
     shape : tuple of int
     """
 
+    __slots__ = ()
     method: str
     colours: int
     order: str

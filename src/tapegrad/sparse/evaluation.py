@@ -145,6 +145,7 @@ class _Known(Named):
         The way to the entries of this pattern, or of a smaller one that was before.
     """
 
+    __slots__ = ()
     structures: frozenset[bytes]
     pattern: Sparsity
     plan: Plan | None
