@@ -20,7 +20,7 @@ import numpy as np
 
 __all__ = [
     "SMALL", "Block", "large_empty", "large_like", "memory_of_machine", "owns_memory", "pooled_copy", "release_buffers",
-    "warm_allocator",
+    "warm_allocator", "working_empty",
 ]  # fmt: skip
 
 SMALL = 2048  # elements up to which NumPy's own memory is as good
@@ -29,7 +29,9 @@ HUGE = 1 << 22  # bytes from which the system is asked for large pages, as NumPy
 KEPT = 1 << 27  # bytes of idle blocks that stay the process's own
 PAGE, HUGE_PAGE = 1 << 12, 1 << 21
 HEAP = 1 << 25  # bytes of the largest block that glibc's heap comes to hold
+WORKING = 1 << 20  # bytes of working memory up to which its heap is as good: what was freed last is used first, and found sooner
 
+FLOAT64 = np.dtype(np.float64)
 # Python's default is memory that a forked process shares: what the child computes would appear in the parent's arrays.
 _PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 _LARGE_PAGES: int | None = getattr(mmap, "MADV_HUGEPAGE", None)
@@ -140,6 +142,21 @@ def large_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
             release_buffers()
             return np.empty(shape, dtype)  # or its error
     return np.ndarray(shape, dtype, Block((size,), np.uint8, memory))
+
+
+def _is_glibc() -> bool:
+    try:
+        return bool(os.confstr("CS_GNU_LIBC_VERSION"))
+    except (AttributeError, ValueError, OSError):
+        return False
+
+
+_from_heap = WORKING if _is_glibc() else 0
+
+
+def working_empty(shape: tuple[int, ...]) -> np.ndarray:
+    """Uninitialised numbers to work on, for once the allocator is warm: a few hundred thousand of them are the C library's."""
+    return np.empty(shape) if 8 * math.prod(shape) < _from_heap else large_empty(shape, FLOAT64)
 
 
 def large_like(array: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad.arrays.addresses import address_of
-from tapegrad.arrays.memory_pool import large_empty
+from tapegrad.arrays.memory_pool import working_empty
 from tapegrad.autograd.decoded_rows import object_at, origin
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.sweep_memory import Sweep, borrow
@@ -111,7 +111,7 @@ def _room(count: int) -> Matrix:
 
 
 def _pooled(count: int) -> Matrix:
-    return large_empty((count,), FLOAT64)
+    return working_empty((count,))
 
 
 def _laid_out(matrix: Matrix) -> tuple[int, int, int]:
@@ -343,7 +343,7 @@ class LinearTape:
             raise
 
     def _fresh(self, lanes: int) -> Matrix:
-        return large_empty((self.places, lanes), FLOAT64)
+        return working_empty((self.places, lanes))
 
     def _ends(self) -> tuple[int, int, int]:
         """Number of inputs, and where the outputs are and how many, in the form of the compiled sweeps."""
@@ -367,7 +367,7 @@ class LinearTape:
         few = MORE if 8 * SOME * self.places > LARGE else FEW
         single = few if self.places - self.inputs > LONG_ROWS * self._words[lin.ENTRIES] else 1
         # What comes column by column is written so.
-        results = large_empty((count, rows), FLOAT64).T if 1 < count <= single else large_empty((rows, count), FLOAT64)
+        results = working_empty((count, rows)).T if 1 < count <= single else working_empty((rows, count))
         start = 0
         while start < count:
             rest = count - start

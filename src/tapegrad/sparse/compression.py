@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.addresses import address_of
-from tapegrad.arrays.memory_pool import large_empty
+from tapegrad.arrays.memory_pool import working_empty
 from tapegrad.named_tuples import Named
 from tapegrad.sparse.colouring import acyclic_colours, column_colours, star_colours
 from tapegrad.sparse.sparsity import Sparsity
@@ -98,7 +98,7 @@ class Compression:
             raise RuntimeError("products of another shape than the pattern's; please report this")
         if places.dtype != np.int32:
             return products.reshape(-1).take(places)
-        found: Matrix = large_empty(places.shape, products.dtype)
+        found = working_empty(places.shape)
         ARRAY_KERNELS.pick_numbers(address_of(products), address_of(places), places.size, address_of(found))
         return found
 
