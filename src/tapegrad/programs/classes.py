@@ -6,6 +6,7 @@ import collections
 import types
 from typing import Any
 
+from tapegrad.named_tuples import Named
 from tapegrad.programs.names_in_code import is_installed_module
 
 __all__ = ["fields_of", "is_installed_class", "is_of_python", "is_of_words", "parts_of"]
@@ -50,7 +51,7 @@ def fields_of(value: Any) -> tuple[str, ...] | None:
     if issubclass(kind, tuple):
         names: tuple[str, ...] | None = getattr(kind, "_fields", None)
         own = vars(kind)
-        is_plain = kind.__bases__ == (tuple,) and not kind.__dictoffset__ and _READING.isdisjoint(own)
+        is_plain = kind.__bases__ in ((tuple,), (Named,)) and not kind.__dictoffset__ and _READING.isdisjoint(own)
         return names if is_plain and names is not None and len(names) == len(value) else None
     if "__dataclass_fields__" not in vars(kind) or not all(base is object or is_of_words(base) for base in kind.__mro__):
         return None
