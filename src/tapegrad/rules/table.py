@@ -61,6 +61,7 @@ class Rule(Named):
         Whether integer arguments give an integer; else they are turned into the default float first.
     """
 
+    __slots__ = ()
     name: str
     args: tuple[str, ...]
     primal: str
