@@ -402,6 +402,21 @@ def counted() -> tuple[Problem, Counted, Counted]:
     return problem_of(f, [g]), f, g
 
 
+def test_a_result_that_another_function_changes_is_refused() -> None:
+    kept: dict[str, Any] = {}
+
+    def one(x: Any) -> Any:
+        kept["y"] = x * x
+        return kept["y"]
+
+    def other(x: Any) -> Any:
+        kept["y"] += x
+        return x[:1]
+
+    with pytest.raises(RuntimeError, match="the result of constraint 0 was changed in place by another function"):
+        Problem(lambda x: x.sum(), Packing(np.ones(3), "minimize"), [tg.optimize.equality(one), tg.optimize.equality(other)])
+
+
 def test_each_function_is_called_once_at_the_start() -> None:
     _, f, g = counted()
     assert (f.calls, g.calls) == (1, 1)

@@ -47,6 +47,8 @@ class _Point:
         The same in the structure of the variable.
     calls, outputs : list
         What each function recorded, and the tensors that it gave; None where it was not run yet.
+    rows : list
+        Handles of the rows of these tensors, by function.
     shown : list of bool
         Whether a function's value was handed out.
     derivative : Derivative or None
@@ -56,12 +58,13 @@ class _Point:
     gradient : ndarray or None
     """
 
-    __slots__ = ("calls", "derivative", "given", "gradient", "key", "outputs", "shown", "sum", "variable")
+    __slots__ = ("calls", "derivative", "given", "gradient", "key", "outputs", "rows", "shown", "sum", "variable")
 
     def __init__(self, given: Vector, key: bytes, variable: Any, count: int) -> None:
         self.given, self.key, self.variable = given, key, variable
         self.calls: list[Call | None] = [None] * count
         self.outputs: list[list[Tensor]] = [[]] * count
+        self.rows: list[list[int]] = [[]] * count
         self.shown = [False] * count
         self.derivative: Derivative | None = None
         self.sum: Derivative | None = None
@@ -206,7 +209,8 @@ class Together:
             raise NotTogether  # it did something to its variable that is not recorded, and the next function would see it
         made.output = in_floats(made.output) if k else made.output
         tensors = Outputs(made, name).tensors if k else [scalar_output(made, name)]
-        point.outputs[k] = with_recording(copied, tensors) if has_written else tensors
+        point.outputs[k] = given = with_recording(copied, tensors) if has_written else tensors
+        point.rows[k] = [t._row for t in given]
         if is_first:
             refuse_nan(_value(point))
         point.calls[k] = made
@@ -220,6 +224,7 @@ class Together:
             self._run(point, len(self._callees) - 1)
             (made, *_) = point.calls
             assert made is not None  # it was run
+            _check_rows(point)
             try:
                 derivative = Derivative(made.leaves, [t for tensors in point.outputs for t in tensors], self._second)
             except OverwrittenError:  # by one of the functions, what another one needs
@@ -244,6 +249,17 @@ class Together:
             derivative = self._derivative(point)
         point.sum = derivative.weighted(np.concatenate([[factor], *multipliers]))
         return point.sum
+
+
+def _check_rows(point: _Point) -> None:
+    """Raise if what a function gave is not what it was then, for its derivative would be another one."""
+    for k, (tensors, rows) in enumerate(zip(point.outputs, point.rows, strict=True)):
+        if any(t._row != row for t, row in zip(tensors, rows, strict=True) if row >= 0):  # leaves get theirs later
+            whose = f"constraint {k - 1}" if k else "the objective"
+            raise RuntimeError(
+                f"minimize: the result of {whose} was changed in place by another function, so its derivative is another one. "
+                "Return a copy."
+            )
 
 
 def _value(point: _Point) -> float:
