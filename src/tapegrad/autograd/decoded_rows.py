@@ -3,7 +3,7 @@
 import struct
 from _ctypes import PyObj_FromPtr
 from collections.abc import Callable, Sequence
-from typing import Any  # which would compile annotations that are texts: no future import here
+from typing import Any
 
 import numpy as np
 
