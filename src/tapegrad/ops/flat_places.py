@@ -7,7 +7,7 @@ not overwritten, so all can be differentiated to any order.
 
 import math
 from collections.abc import Sequence
-from typing import Any  # which would compile annotations that are texts: no future import here
+from typing import Any
 
 import numpy as np
 

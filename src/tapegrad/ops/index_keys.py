@@ -2,7 +2,7 @@
 
 import operator
 import warnings
-from typing import Any  # which would compile annotations that are texts: no future import here
+from typing import Any
 
 import numpy as np
 
